@@ -1,0 +1,17 @@
+/** Upper bounds for sizes that a file declares. A size over its limit is refused before anything is allocated. */
+export interface Limits {
+  /** Decompressed size of one kernel in bytes. @default 2 GiB */
+  readonly kernelSize: number;
+  /** Decompressed size of one compressed bundle in bytes. @default 4 GiB */
+  readonly bundleSize: number;
+  /** Size of an archive's table of contents in bytes. @default 256 MiB */
+  readonly tocSize: number;
+}
+
+const MIB = 1024 * 1024;
+
+export const DEFAULT_LIMITS: Limits = { kernelSize: 2048 * MIB, bundleSize: 4096 * MIB, tocSize: 256 * MIB };
+
+export function withDefaultLimits(limits: Partial<Limits> | undefined): Limits {
+  return { ...DEFAULT_LIMITS, ...limits };
+}

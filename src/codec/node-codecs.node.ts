@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import { constants, createInflate, zstdCompress, zstdDecompress } from "node:zlib";
+import type { Codecs, ZlibCodec, ZstdCodec, ZstdCompressOptions, ZstdDecompressOptions } from "./codec.ts";
+
+/** zstd needs at least so much room for one call's output. */
+const SMALLEST_CHUNK = 64;
+
+/** The most that zstd can make of `size` bytes (ZSTD_compressBound). */
+function compressBound(size: number): number {
+  return size + (size >>> 8) + (size < 131072 ? (131072 - size) >>> 11 : 0) + SMALLEST_CHUNK;
+}
+
+const zstd: ZstdCodec = {
+  async compress(bytes: Uint8Array, options: ZstdCompressOptions): Promise<Uint8Array> {
+    options.signal?.throwIfAborted();
+    const params: Record<number, number> = {
+      [constants.ZSTD_c_compressionLevel]: options.level,
+      [constants.ZSTD_c_contentSizeFlag]: 1,
+      [constants.ZSTD_c_checksumFlag]: 1,
+    };
+    if (options.windowLog !== undefined) params[constants.ZSTD_c_windowLog] = options.windowLog;
+    return await new Promise((resolve, reject) => {
+      zstdCompress(
+        bytes,
+        {
+          params,
+          // Without it the asynchronous call writes frames that do not state their content's size.
+          pledgedSrcSize: bytes.length,
+          // Room for the whole result, so that zstd compresses in one pass, straight from the input.
+          chunkSize: compressBound(bytes.length),
+          ...(options.dictionary && { dictionary: options.dictionary }),
+        },
+        // The result is a small part of the room that was made for it: copied, so that the room can be freed.
+        (error, result) => (error ? reject(error) : resolve(Uint8Array.from(result))),
+      );
+    });
+  },
+
+  async decompress(frame: Uint8Array, size: number, options?: ZstdDecompressOptions): Promise<Uint8Array> {
+    options?.signal?.throwIfAborted();
+    if (size === 0) return await decompressEmpty(frame);
+    return await decompressAtMost(frame, size, Math.max(size, SMALLEST_CHUNK), options);
+  },
+
+  async decompressUnsized(
+    frame: Uint8Array,
+    limit: number,
+    options?: ZstdDecompressOptions,
+  ): Promise<Uint8Array> {
+    options?.signal?.throwIfAborted();
+    return await decompressAtMost(frame, Math.max(limit, 1), 65536, options);
+  },
+};
+
+function decompressAtMost(
+  frame: Uint8Array,
+  maxOutputLength: number,
+  chunkSize: number,
+  options?: ZstdDecompressOptions,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    zstdDecompress(
+      frame,
+      {
+        maxOutputLength,
+        chunkSize,
+        // Whoever wrote the frame chose the window; the content's size bounds what is allocated.
+        params: { [constants.ZSTD_d_windowLogMax]: 31 },
+        ...(options?.dictionary && { dictionary: options.dictionary }),
+      },
+      (error, result) => {
+        if (error) reject(error);
+        else resolve(new Uint8Array(result.buffer, result.byteOffset, result.length));
+      },
+    );
+  });
+}
+
+/** `maxOutputLength` may not be 0, so a frame that should be empty is given room for one byte. */
+async function decompressEmpty(frame: Uint8Array): Promise<Uint8Array> {
+  return await decompressAtMost(frame, 1, SMALLEST_CHUNK);
+}
+
+const zlib: ZlibCodec = {
+  async decompress(
+    bytes,
+    limit,
+    options,
+  ): Promise<{ readonly content: Uint8Array; readonly consumed: number }> {
+    options?.signal?.throwIfAborted();
+    const inflate = createInflate();
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    try {
+      inflate.end(bytes);
+      for await (const part of inflate as AsyncIterable<Uint8Array>) {
+        size += part.length;
+        if (size > limit) throw new RangeError(`the stream holds more than the ${limit} bytes that it may`);
+        options?.signal?.throwIfAborted();
+        parts.push(part);
+      }
+    } finally {
+      inflate.destroy();
+    }
+    return { content: Buffer.concat(parts), consumed: inflate.bytesWritten };
+  },
+};
+
+/** zstd, zlib and MD5 of Node. */
+export const nodeCodecs: Codecs = {
+  zstd,
+  zlib,
+  md5: async (bytes) => createHash("md5").update(bytes).digest(),
+};
