@@ -14,23 +14,28 @@ export class ByteWriter {
   }
 
   u8(value: number): void {
-    this.#view.setUint8(this.#grow(1), value);
+    const at = this.#grow(1); // first: growing replaces the view
+    this.#view.setUint8(at, value);
   }
 
   u16(value: number, littleEndian = true): void {
-    this.#view.setUint16(this.#grow(2), value, littleEndian);
+    const at = this.#grow(2); // first: growing replaces the view
+    this.#view.setUint16(at, value, littleEndian);
   }
 
   u32(value: number, littleEndian = true): void {
-    this.#view.setUint32(this.#grow(4), value, littleEndian);
+    const at = this.#grow(4); // first: growing replaces the view
+    this.#view.setUint32(at, value, littleEndian);
   }
 
   u64(value: number | bigint, littleEndian = true): void {
-    this.#view.setBigUint64(this.#grow(8), BigInt(value), littleEndian);
+    const at = this.#grow(8); // first: growing replaces the view
+    this.#view.setBigUint64(at, BigInt(value), littleEndian);
   }
 
   append(bytes: Uint8Array): void {
-    this.#bytes.set(bytes, this.#grow(bytes.length));
+    const at = this.#grow(bytes.length);
+    this.#bytes.set(bytes, at);
   }
 
   /** What was written so far, as a view that later writes may invalidate. */

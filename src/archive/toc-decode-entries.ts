@@ -1,0 +1,316 @@
+import { printable } from "../bytes/text.ts";
+import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
+import { type BinaryColumns, type EntryColumns, GrowingColumn } from "./toc-columns.ts";
+import { hashBytes, isUtf8 } from "./toc.ts";
+
+/** Ordinals are u32 in every scheme there is; this also keeps them in a column of 32 bits. */
+const ORDINAL_LIMIT = 0xffffffff;
+
+/**
+ * Reads the value of `toc`: binary key → target → entry. The reader stands behind it afterwards.
+ * One pass, no string is made but for targets met for the first time: an archive may hold 100,000 kernels.
+ */
+export function decodeEntries(reader: MessagePackReader): EntryColumns {
+  if (reader.kind("toc") !== "map") {
+    throw reader.error("WRONG_TYPE", "the value has the wrong type", "toc", "map", reader.kind("toc"));
+  }
+  return new EntryDecoder(reader).decode();
+}
+
+/** How many known targets are compared byte by byte before a string is made and looked up. */
+const NEIGHBOUR_STEPS = 16;
+
+class EntryDecoder {
+  readonly #reader: MessagePackReader;
+  readonly #keyPositions: GrowingColumn<Uint32Array>;
+  readonly #firstEntries: GrowingColumn<Uint32Array>;
+  readonly #table: Uint32Array;
+  readonly #mask: number;
+  readonly #binaryCount: number;
+  readonly #targets = new GrowingColumn((length) => new Uint32Array(length), 1024);
+  readonly #ordinals = new GrowingColumn((length) => new Uint32Array(length), 1024);
+  readonly #originalSizes = new GrowingColumn((length) => new Float64Array(length), 1024);
+  readonly #positions = new GrowingColumn((length) => new Uint32Array(length), 1024);
+  readonly #hasMore = new GrowingColumn((length) => new Uint8Array(length), 1024);
+  readonly #targetNames: string[] = [];
+  /** Encoded names of the targets, each by its first position, to recognise them without making a string. */
+  readonly #targetBytes: Uint8Array[] = [];
+  #lastTarget = 0;
+  /** By target: the last binary that had it. */
+  readonly #lastBinary: number[] = [];
+  readonly #targetIndexes = new Map<string, number>();
+
+  constructor(reader: MessagePackReader) {
+    this.#reader = reader;
+    this.#binaryCount = reader.mapSize("toc");
+    let slots = 16;
+    while (slots < this.#binaryCount * 2) slots *= 2;
+    this.#table = new Uint32Array(slots);
+    this.#mask = slots - 1;
+    this.#keyPositions = new GrowingColumn((length) => new Uint32Array(length), this.#binaryCount);
+    this.#firstEntries = new GrowingColumn((length) => new Uint32Array(length), this.#binaryCount + 1);
+  }
+
+  decode(): EntryColumns {
+    for (let binary = 0; binary < this.#binaryCount; binary++) this.#decodeBinary(binary);
+    this.#firstEntries.push(this.#ordinals.length);
+    const binaries: BinaryColumns = {
+      count: this.#binaryCount,
+      keyPositions: this.#keyPositions.finish(),
+      firstEntries: this.#firstEntries.finish(),
+      table: this.#table,
+      mask: this.#mask,
+    };
+    return {
+      count: this.#ordinals.length,
+      binaries,
+      targets: this.#targets.finish(),
+      ordinals: this.#ordinals.finish(),
+      originalSizes: this.#originalSizes.finish(),
+      positions: this.#positions.finish(),
+      hasMore: this.#hasMore.finish(),
+      targetNames: this.#targetNames,
+    };
+  }
+
+  #decodeBinary(binary: number): void {
+    const reader = this.#reader;
+    const keyPosition = reader.position;
+    this.#takeKey(binary, keyPosition);
+    this.#keyPositions.push(keyPosition);
+    this.#firstEntries.push(this.#ordinals.length);
+    if (reader.kind("toc") !== "map") {
+      throw reader.error(
+        "WRONG_TYPE",
+        "the value has the wrong type",
+        this.#field(keyPosition),
+        "map",
+        reader.kind("toc"),
+      );
+    }
+    const count = reader.mapSize("toc");
+    for (let index = 0; index < count; index++) {
+      const targetPosition = reader.position;
+      const target = this.#takeTarget(keyPosition);
+      if (this.#lastBinary[target] === binary) {
+        reader.position = targetPosition;
+        throw reader.error(
+          "DUPLICATE_KEY",
+          "the same target stands twice for one binary",
+          this.#field(keyPosition, target),
+        );
+      }
+      this.#lastBinary[target] = binary;
+      this.#targets.push(target);
+      this.#decodeEntry(keyPosition, target);
+    }
+  }
+
+  /** Moves past a binary's key and enters it into the hash table. */
+  #takeKey(binary: number, position: number): void {
+    const reader = this.#reader;
+    const size = reader.stringSize("binary key in toc");
+    const start = reader.position;
+    const end = start + size;
+    if (!isUtf8(reader.bytes, start, end)) {
+      throw reader.error("MALFORMED_TEXT", "a string is not valid UTF-8", "binary key in toc");
+    }
+    let slot = hashBytes(reader.bytes, start, end) & this.#mask;
+    for (let other = this.#table[slot] ?? 0; other !== 0; other = this.#table[slot] ?? 0) {
+      if (this.#sameString(this.#keyPositions.finish()[other - 1] ?? 0, start, end)) {
+        reader.position = position;
+        throw reader.error(
+          "DUPLICATE_KEY",
+          "the same binary key stands twice in the TOC",
+          this.#field(position),
+        );
+      }
+      slot = (slot + 1) & this.#mask;
+    }
+    this.#table[slot] = binary + 1;
+    reader.position = end;
+  }
+
+  /** Whether the string at `position` has the same bytes as those from `start` to `end`. */
+  #sameString(position: number, start: number, end: number): boolean {
+    const reader = this.#reader;
+    const saved = reader.position;
+    reader.position = position;
+    const size = reader.stringSize("toc");
+    const other = reader.position;
+    reader.position = saved;
+    return size === end - start && equalRuns(reader.bytes, other, reader.bytes, start, size);
+  }
+
+  #takeTarget(keyPosition: number): number {
+    const reader = this.#reader;
+    const position = reader.position;
+    if (reader.kind("toc") !== "string") {
+      throw reader.error(
+        "WRONG_TYPE",
+        "a target is no text",
+        this.#field(keyPosition),
+        "string",
+        reader.kind("toc"),
+      );
+    }
+    const size = reader.stringSize("target in toc");
+    const start = reader.position;
+    reader.position = start + size;
+    // Neighbours often have the same target, or the next one in a fixed order.
+    const known = this.#targetBytes;
+    for (let step = 0; step < Math.min(known.length, NEIGHBOUR_STEPS); step++) {
+      const candidate = (this.#lastTarget + step) % known.length;
+      const bytes = known[candidate];
+      if (bytes && bytes.length === size && equalRuns(bytes, 0, reader.bytes, start, size)) {
+        this.#lastTarget = candidate;
+        return candidate;
+      }
+    }
+    reader.position = position;
+    const name = reader.string("target in toc");
+    let index = this.#targetIndexes.get(name);
+    if (index === undefined) {
+      index = known.length;
+      known.push(reader.bytes.subarray(start, start + size));
+      this.#targetNames.push(name);
+      this.#targetIndexes.set(name, index);
+    }
+    this.#lastTarget = index;
+    return index;
+  }
+
+  #decodeEntry(keyPosition: number, target: number): void {
+    const reader = this.#reader;
+    const position = reader.position;
+    if (reader.kind("toc") !== "map") {
+      throw reader.error(
+        "WRONG_TYPE",
+        "the value has the wrong type",
+        this.#field(keyPosition, target),
+        "map",
+        reader.kind("toc"),
+      );
+    }
+    const pairs = reader.mapSize("toc");
+    let ordinal = -1;
+    let originalSize = -1;
+    let hasType = false;
+    let others: string[] | undefined;
+    for (let pair = 0; pair < pairs; pair++) {
+      const keyStart = reader.position;
+      const key = this.#takeEntryKey();
+      let twice = false;
+      if (key === "ordinal") {
+        twice = ordinal >= 0;
+        ordinal = this.#unsigned(keyPosition, target, key, ORDINAL_LIMIT);
+      } else if (key === "original_size") {
+        twice = originalSize >= 0;
+        originalSize = this.#unsigned(keyPosition, target, key, Number.MAX_SAFE_INTEGER);
+      } else if (key === "type") {
+        twice = hasType;
+        hasType = true;
+        this.#skipType(keyPosition, target);
+      } else {
+        others ??= [];
+        twice = others.includes(key);
+        others.push(key);
+        reader.skip(key);
+      }
+      if (twice) {
+        reader.position = keyStart;
+        throw reader.error(
+          "DUPLICATE_KEY",
+          "the same key stands twice in an entry",
+          `${this.#field(keyPosition, target)}.${key}`,
+        );
+      }
+    }
+    if (ordinal < 0) {
+      reader.position = position;
+      throw reader.error(
+        "MISSING_KEY",
+        "the entry does not say which kernel it means",
+        `${this.#field(keyPosition, target)}.ordinal`,
+      );
+    }
+    this.#ordinals.push(ordinal);
+    this.#originalSizes.push(originalSize);
+    this.#positions.push(position);
+    this.#hasMore.push(others === undefined ? 0 : 1);
+  }
+
+  /** The three usual keys are told apart by size and first byte before a string is made. */
+  #takeEntryKey(): string {
+    const reader = this.#reader;
+    const start = reader.position;
+    const size = reader.stringSize("key of an entry");
+    const at = reader.position;
+    for (const usual of USUAL_KEYS) {
+      if (usual.bytes.length === size && equalRuns(usual.bytes, 0, reader.bytes, at, size)) {
+        reader.position = at + size;
+        return usual.name;
+      }
+    }
+    reader.position = start;
+    return reader.string("key of an entry");
+  }
+
+  #unsigned(keyPosition: number, target: number, key: string, limit: number): number {
+    const reader = this.#reader;
+    const tag = reader.bytes[reader.position] ?? 0xc1;
+    if (tag <= 0x7f) {
+      reader.position += 1;
+      return tag;
+    }
+    const start = reader.position;
+    // Most values are fine; the field's long name is made only for those that are not.
+    const isUnsigned = tag >= 0xcc && tag <= 0xcf;
+    const value = reader.unsigned(isUnsigned ? key : `${this.#field(keyPosition, target)}.${key}`);
+    if (value <= limit) return value;
+    reader.position = start;
+    throw reader.error(
+      "OUT_OF_BOUNDS",
+      "the value is too large",
+      `${this.#field(keyPosition, target)}.${key}`,
+      `at most ${limit}`,
+      String(value),
+    );
+  }
+
+  #skipType(keyPosition: number, target: number): void {
+    const reader = this.#reader;
+    const kind = reader.kind("type");
+    if (kind !== "string") {
+      throw reader.error(
+        "WRONG_TYPE",
+        "the value has the wrong type",
+        `${this.#field(keyPosition, target)}.type`,
+        "string",
+        kind,
+      );
+    }
+    reader.string("type");
+  }
+
+  /** The field's name for a message: `toc["lib/a.so#0"].gfx942`. */
+  #field(keyPosition: number, target?: number): string {
+    const reader = this.#reader;
+    const saved = reader.position;
+    reader.position = keyPosition;
+    const key = printable(reader.string("toc"));
+    reader.position = saved;
+    const name = target === undefined ? undefined : this.#targetNames[target];
+    return name === undefined ? `toc["${key}"]` : `toc["${key}"].${printable(name)}`;
+  }
+}
+
+const USUAL_KEYS = ["type", "ordinal", "original_size", "metadata"].map((name) => ({
+  name,
+  bytes: new TextEncoder().encode(name),
+}));
+
+function equalRuns(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, size: number): boolean {
+  for (let index = 0; index < size; index++) if (a[aStart + index] !== b[bStart + index]) return false;
+  return true;
+}
