@@ -30,6 +30,8 @@ export interface OpenArchiveOptions {
 export interface ReadKernelOptions {
   /** Compare with the hash that the archive holds, where it holds one. @default false */
   readonly checkHash?: boolean | undefined;
+  /** Receives what is odd about the stored bytes though they can be read. */
+  readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -179,6 +181,12 @@ export class Archive implements AsyncDisposable {
     return hash === undefined ? undefined : formatXxh64(hash);
   }
 
+  /** Whether bytes are those of the kernel with this ordinal, by the archive's hash; undefined where it holds none. */
+  async hashMatches(ordinal: number, bytes: Uint8Array): Promise<boolean | undefined> {
+    const wanted = this.#hashes?.get(ordinal);
+    return wanted === undefined ? undefined : (await loadXxh64())(bytes) === wanted;
+  }
+
   /** A TOC field that is none of the format's own, decoded; undefined where there is none. */
   field(name: string): MessagePackValue | undefined {
     return schemeFields(this.toc, this.source.name, this.tocOffset).get(name);
@@ -192,6 +200,7 @@ export class Archive implements AsyncDisposable {
     const bytes = await this.decompressor.decompressKernel(entry.ordinal, {
       expectedSize: entry.originalSize,
       id: entry.id,
+      onFinding: options.onFinding,
       signal: options.signal,
     });
     const wanted = options.checkHash ? this.#hashes?.get(entry.ordinal) : undefined;

@@ -24,11 +24,31 @@ export interface NewToc {
   readonly carriedFields: readonly EncodedField[];
 }
 
-/** Encodes a TOC with its keys in the order in which ROCm's tool writes them. */
+const BASE_KEYS: readonly string[] = [
+  "format_version",
+  "group_name",
+  "gfx_arch_family",
+  "gfx_arches",
+  "toc",
+  "compression_scheme",
+];
+const ENTRY_KEYS: readonly string[] = ["type", "ordinal", "original_size"];
+
+/**
+ * Encodes a TOC with its keys in the order in which ROCm's tool writes them. No key is written twice: carried fields
+ * give way to those that are made anew.
+ * @throws TypeError when a scheme takes a name that is not its own to take
+ */
 export function encodeToc(toc: NewToc): Uint8Array {
   const binaries = Map.groupBy(toc.entries, (entry) => entry.binaryKey);
+  const taken = new Set([...BASE_KEYS, ...Object.keys(toc.extraFields)]);
+  for (const name of Object.keys(toc.schemeFields)) {
+    if (taken.has(name))
+      throw new TypeError(`the scheme ${toc.schemeName} may not write the TOC field ${name}`);
+    taken.add(name);
+  }
   const ownFields = [...Object.entries(toc.schemeFields), ...Object.entries(toc.extraFields)];
-  const carried = toc.carriedFields.filter((field) => !ownFields.some(([name]) => name === field.name));
+  const carried = withoutNames(toc.carriedFields, taken);
   const writer = new MessagePackWriter(4096);
   writer.mapHeader(6 + ownFields.length + carried.length);
   writer.string("format_version");
@@ -61,7 +81,7 @@ export function encodeToc(toc: NewToc): Uint8Array {
 
 function writeEntry(writer: MessagePackWriter, entry: NewEntry): void {
   const type = entry.fields.find((field) => field.name === "type");
-  const others = entry.fields.filter((field) => field.name !== "type");
+  const others = withoutNames(entry.fields, new Set(ENTRY_KEYS));
   writer.string(entry.target);
   writer.mapHeader(3 + others.length);
   writer.string("type");
@@ -75,4 +95,13 @@ function writeEntry(writer: MessagePackWriter, entry: NewEntry): void {
     writer.string(field.name);
     writer.raw(field.value);
   }
+}
+
+/** The fields whose names are not in `taken` and did not come before. */
+function withoutNames(fields: readonly EncodedField[], taken: Set<string>): readonly EncodedField[] {
+  return fields.filter(({ name }) => {
+    if (taken.has(name)) return false;
+    taken.add(name);
+    return true;
+  });
 }

@@ -24,6 +24,8 @@ export interface ZstdFrame {
   /** Bytes of the frame, header to checksum. */
   readonly size: number;
   readonly contentSize: number | undefined;
+  /** The most that the frame's blocks can decode to: no block gives more than 128 KiB. */
+  readonly largestContent: number;
   readonly hasChecksum: boolean;
   readonly dictionaryId: number;
   /** Bytes of skippable frames in front of the frame. */
@@ -32,6 +34,7 @@ export interface ZstdFrame {
 
 const ZSTD_MAGIC = 0xfd2fb528;
 const SKIPPABLE_MAGIC = 0x184d2a50;
+const BLOCK_CONTENT_LIMIT = 131072;
 const BLOCK_TYPE_RLE = 1;
 const BLOCK_TYPE_RESERVED = 3;
 
@@ -70,13 +73,14 @@ export function scanZstdFrame(
   if (!singleSegment) reader.skip(1, "zstd window descriptor");
   const dictionaryId = readDictionaryId(reader, descriptor & 3);
   const contentSize = readContentSize(reader, descriptor >> 6, singleSegment);
-  skipBlocks(reader);
+  const blocks = skipBlocks(reader);
   const hasChecksum = (descriptor & 0x04) !== 0;
   if (hasChecksum) reader.skip(4, "zstd content checksum");
   return {
     start,
     size: reader.position - start,
     contentSize,
+    largestContent: blocks * BLOCK_CONTENT_LIMIT,
     hasChecksum,
     dictionaryId,
     skippedBytes: start,
@@ -106,8 +110,10 @@ function readContentSize(reader: ByteReader, flag: number, singleSegment: boolea
   return number;
 }
 
-function skipBlocks(reader: ByteReader): void {
-  for (let last = false; !last; ) {
+/** Moves past the blocks and returns how many there are. */
+function skipBlocks(reader: ByteReader): number {
+  let blocks = 0;
+  for (let last = false; !last; blocks++) {
     const header = reader.u16("zstd block header") | (reader.u8("zstd block header") << 16);
     last = (header & 1) !== 0;
     const type = (header >> 1) & 3;
@@ -118,4 +124,5 @@ function skipBlocks(reader: ByteReader): void {
     }
     reader.skip(type === BLOCK_TYPE_RLE ? 1 : header >> 3, "zstd block");
   }
+  return blocks;
 }

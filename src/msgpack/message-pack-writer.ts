@@ -3,8 +3,10 @@ import { encodeUtf8 } from "../bytes/text.ts";
 import { MessagePackExtension, MessagePackFloat, type MessagePackValue } from "./message-pack-value.ts";
 
 const BIG_ENDIAN = false;
+const UINT64_MAX = 0xffffffffffffffffn;
+const INT64_MIN = -0x8000000000000000n;
 
-/** Writes MessagePack in its shortest forms, in the order of the calls. */
+/** Writes MessagePack in its shortest forms, in the order of the calls. What it cannot say exactly is refused. */
 export class MessagePackWriter {
   readonly #out: ByteWriter;
 
@@ -29,7 +31,9 @@ export class MessagePackWriter {
     this.#header(count, 0x90, 16, 0xdc);
   }
 
+  /** @throws TypeError for text that UTF-8 cannot say: half of a surrogate pair */
   string(text: string): void {
+    if (!text.isWellFormed()) throw new TypeError(`no valid text: ${JSON.stringify(text)}`);
     const bytes = encodeUtf8(text);
     if (bytes.length < 32) this.#out.u8(0xa0 | bytes.length);
     else this.#size(bytes.length, 0xd9, 0xda, 0xdb);
@@ -41,8 +45,10 @@ export class MessagePackWriter {
     this.#out.append(bytes);
   }
 
+  /** @throws RangeError beyond 64 bits */
   integer(value: number | bigint): void {
     const out = this.#out;
+    if (value > UINT64_MAX || value < INT64_MIN) throw new RangeError(`no 64-bit integer: ${value}`);
     if (value >= 0) {
       if (value <= 0x7f) out.u8(Number(value));
       else if (value <= 0xffffffff) this.#size(Number(value), 0xcc, 0xcd, 0xce);

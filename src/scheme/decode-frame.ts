@@ -1,5 +1,6 @@
 import { type Codecs, requireCodec } from "../codec/codec.ts";
 import { scanZstdFrame } from "../codec/zstd-frame.ts";
+import type { OnFinding } from "../errors/finding.ts";
 import { FormatError, isKpackError, LimitError } from "../errors/errors.ts";
 
 export interface FrameContext {
@@ -14,6 +15,7 @@ export interface FrameContext {
   /** The most that the content may have. */
   readonly limit: number;
   readonly dictionary?: Uint8Array | undefined;
+  readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -58,6 +60,14 @@ export async function decodeFrame(bytes: Uint8Array, context: FrameContext): Pro
       expected: `at most ${frame.largestContent}`,
       found: contentSize,
     });
+  }
+  if (contentSize === undefined) {
+    const message = `${context.field} does not state its content's size`;
+    context.onFinding?.({ severity: "warning", code: "NO_CONTENT_SIZE", message, ...place });
+  }
+  if (frame.skippedBytes > 0) {
+    const message = `${context.field} has ${frame.skippedBytes} bytes of skippable frames in front`;
+    context.onFinding?.({ severity: "warning", code: "SKIPPABLE_FRAME", message, ...place });
   }
   const zstd = requireCodec(context.codecs, "zstd");
   const options = { dictionary: context.dictionary, signal: context.signal };

@@ -99,6 +99,8 @@ export interface DecompressOptions {
   readonly expectedSize?: number | undefined;
   /** For messages: binary key and target. */
   readonly id?: string | undefined;
+  /** Receives what is odd about the stored bytes though they can be read. */
+  readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

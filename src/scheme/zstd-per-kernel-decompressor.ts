@@ -16,6 +16,16 @@ import {
 const COUNT_SIZE = 4;
 const FRAME_SIZE_SIZE = 4;
 
+/** Frames up to this size on average are walked through windows of this size, others size by size. */
+const SMALL_FRAME = 8192;
+const WINDOW_SIZE = 262144;
+
+/** Bytes of the area that were read last while walking. */
+interface Window {
+  offset: number;
+  bytes: Uint8Array;
+}
+
 interface SignalOptions {
   readonly signal?: AbortSignal | undefined;
 }
@@ -94,6 +104,7 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
       field: `frame ${ordinal}${options.id === undefined ? "" : ` (${options.id})`}`,
       expectedSize: options.expectedSize,
       limit: limits.kernelSize,
+      onFinding: options.onFinding,
       signal: options.signal,
     });
   }
@@ -191,6 +202,7 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
 
   async #walkFrames(ordinal: number, options: SignalOptions): Promise<void> {
     const { source } = this.#context;
+    const window: Window = { offset: 0, bytes: new Uint8Array() };
     while (this.#frames.length <= ordinal) {
       options.signal?.throwIfAborted();
       const index = this.#frames.length;
@@ -203,10 +215,26 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
           found: this.#walked + FRAME_SIZE_SIZE,
         });
       }
-      const size = readUint32(await source.read(this.#walked, FRAME_SIZE_SIZE, { signal: options.signal }));
+      const size = readUint32(await this.#readSize(window, options));
       this.#frames.push(this.#checkFrame(index, this.#walked + FRAME_SIZE_SIZE, size));
       this.#walked += FRAME_SIZE_SIZE + size;
     }
+  }
+
+  /**
+   * The four bytes of the next frame's size. Where frames are small, one read brings the sizes of many of them: a
+   * hundred thousand reads of four bytes would take seconds.
+   */
+  async #readSize(window: Window, options: SignalOptions): Promise<Uint8Array> {
+    const { source } = this.#context;
+    const start = this.#walked - window.offset;
+    if (start >= 0 && start + FRAME_SIZE_SIZE <= window.bytes.length) return window.bytes.subarray(start);
+    const averageFrame = this.#area.size / Math.max(1, this.#count ?? 1);
+    const wanted = averageFrame <= SMALL_FRAME ? WINDOW_SIZE : FRAME_SIZE_SIZE;
+    const length = Math.min(wanted, extentEnd(this.#area) - this.#walked);
+    window.bytes = await source.read(this.#walked, length, { signal: options.signal });
+    window.offset = this.#walked;
+    return window.bytes;
   }
 
   /** The frames after this one need at least their sizes' bytes: without a walk, it shows a count that is too large. */

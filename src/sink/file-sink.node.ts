@@ -8,6 +8,8 @@ import type { Sink } from "./sink.ts";
 
 /** Small writes are gathered up to this size. */
 const BUFFER_SIZE = 1 << 20;
+/** Node aborts the process when one call is given 2^31 bytes or more. */
+const LARGEST_CALL = 2 ** 30;
 
 /**
  * A sink that writes to a temporary name beside `path` and renames on commit, so that `path` never holds half a file.
@@ -95,7 +97,8 @@ class FileSink implements Sink {
   async #writeAt(bytes: Uint8Array, offset: number): Promise<void> {
     try {
       for (let done = 0; done < bytes.length; ) {
-        const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, offset + done);
+        const size = Math.min(bytes.length - done, LARGEST_CALL);
+        const { bytesWritten } = await this.#handle.write(bytes, done, size, offset + done);
         done += bytesWritten;
       }
     } catch (cause) {

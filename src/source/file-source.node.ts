@@ -2,6 +2,9 @@ import { type FileHandle, open } from "node:fs/promises";
 import { AccessError } from "../errors/errors.ts";
 import { checkRange, type ReadOptions, shortRead, type Source } from "./source.ts";
 
+/** Node aborts the process when one call is asked for 2^31 bytes or more. */
+const LARGEST_CALL = 2 ** 30;
+
 /**
  * Opens a regular file as a source. Reads are positioned and may run at the same time.
  *
@@ -47,7 +50,8 @@ class FileSource implements Source {
     while (done < length) {
       let bytesRead: number;
       try {
-        ({ bytesRead } = await this.#handle.read(bytes, done, length - done, offset + done));
+        const wanted = Math.min(length - done, LARGEST_CALL);
+        ({ bytesRead } = await this.#handle.read(bytes, done, wanted, offset + done));
       } catch (cause) {
         throw readFailed(this.name, offset + done, cause);
       }

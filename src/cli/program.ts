@@ -1,0 +1,92 @@
+import { Command, CommanderError } from "@commander-js/extra-typings";
+import { readFileSync } from "node:fs";
+import { addConvert } from "./commands/convert.ts";
+import { addExtract } from "./commands/extract.ts";
+import { addInfo } from "./commands/info.ts";
+import { addList } from "./commands/list.ts";
+import { addPack } from "./commands/pack.ts";
+import { addUnbundle } from "./commands/unbundle.ts";
+import { addVerify } from "./commands/verify.ts";
+import type { ExitStatus } from "./exit-status.ts";
+import { reportError } from "./report-error.ts";
+import { Terminal } from "./terminal.ts";
+
+const INTERRUPTED = 130;
+
+/** The options that every command has. */
+export interface CommonOptions {
+  readonly json?: true | undefined;
+  readonly quiet?: true | undefined;
+}
+
+/** Runs a command's work with a terminal made from its options, and keeps its exit status. */
+export type RunCommand = (
+  options: CommonOptions,
+  work: (terminal: Terminal) => Promise<ExitStatus>,
+) => Promise<void>;
+
+/** Parses the arguments, runs the command and returns the exit status. */
+export async function run(args: readonly string[]): Promise<number> {
+  let status: number = 0;
+  const interruption = new AbortController();
+  const interrupt = (): void => interruption.abort(new Error("interrupted"));
+  process.once("SIGINT", interrupt);
+  process.once("SIGTERM", interrupt);
+  // A reader that had enough, like head, closes the pipe: no fault of anybody.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") process.stderr.write(`kpack: ${error.message}\n`);
+    process.exit(error.code === "EPIPE" ? status : 2);
+  });
+  const runCommand: RunCommand = async (options, work) => {
+    const terminal = new Terminal({ ...options, signal: interruption.signal });
+    try {
+      status = await work(terminal);
+    } catch (error) {
+      if (interruption.signal.aborted) status = INTERRUPTED;
+      else {
+        terminal.endProgress();
+        status = reportError(error, terminal.json);
+      }
+    } finally {
+      terminal.endProgress();
+    }
+  };
+  try {
+    await program(runCommand).parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    status = error.exitCode === 0 ? 0 : 2; // commander has printed what is wrong
+  } finally {
+    process.removeListener("SIGINT", interrupt);
+    process.removeListener("SIGTERM", interrupt);
+  }
+  return status;
+}
+
+function program(runCommand: RunCommand): Command {
+  const command = new Command("kpack")
+    .description("Pack, inspect, verify and convert ROCm's packed kernel archives (.kpack).")
+    .version(packageVersion(), "-V, --version")
+    .exitOverride()
+    .showHelpAfterError('("kpack help" and "kpack help COMMAND" show how it is used)')
+    .addHelpText(
+      "after",
+      "\nExit status: 0 yes, 1 no (bad input, findings, nothing found), 2 not answered (usage, files).",
+    );
+  addPack(command, runCommand);
+  addList(command, runCommand);
+  addInfo(command, runCommand);
+  addExtract(command, runCommand);
+  addUnbundle(command, runCommand);
+  addVerify(command, runCommand);
+  addConvert(command, runCommand);
+  return command;
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  const document: unknown = JSON.parse(text);
+  return typeof document === "object" && document !== null && "version" in document
+    ? String(document.version)
+    : "unknown";
+}

@@ -1,0 +1,47 @@
+import { printable } from "../bytes/text.ts";
+import { AccessError, isKpackError } from "../errors/errors.ts";
+import type { ExitStatus } from "./exit-status.ts";
+import { colour } from "./terminal.ts";
+
+/** Says on stderr what went wrong, where, and what to do about it; returns the exit status. */
+export function reportError(error: unknown, json: boolean): ExitStatus {
+  if (isKpackError(error)) {
+    const status = error.name === "AccessError" ? 2 : 1;
+    const lines = [`${colour("red", "kpack:")} ${printable(error.message)} [${error.code}]`];
+    if (error.hint !== undefined) lines.push(`  ${printable(error.hint)}`);
+    process.stderr.write(`${lines.join("\n")}\n`);
+    if (json) {
+      const { code, file, offset, field, expected, found, hint, summary } = error;
+      const document = {
+        schema: "kpack/error/1",
+        code,
+        message: summary,
+        file,
+        offset,
+        field,
+        expected,
+        found,
+        hint,
+      };
+      process.stdout.write(`${JSON.stringify(document, undefined, 2)}\n`);
+    }
+    return status;
+  }
+  if (error instanceof RangeError || error instanceof UsageError) {
+    process.stderr.write(
+      `${colour("red", "kpack:")} ${printable(error.message)}\n  "kpack help" shows how it is used.\n`,
+    );
+    return 2;
+  }
+  throw error;
+}
+
+/** Options that contradict each other, or lack one another. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The error for a stream that broke: a full disk, not a reader that had enough. */
+export function outputFailed(cause: Error): AccessError {
+  return new AccessError("WRITE_FAILED", `the output cannot be written: ${cause.message}`, { cause });
+}

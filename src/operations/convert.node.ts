@@ -1,0 +1,188 @@
+import type { Archive } from "../archive/archive.ts";
+import type { ArchiveEntry } from "../archive/archive-entry.ts";
+import { writeArchive, type WriteSummary } from "../archive/archive-writer.ts";
+import { HASH_FIELD_NAMES } from "../archive/kernel-hashes.ts";
+import type { KernelToWrite } from "../archive/kernel-to-write.ts";
+import { bytesEqual } from "../bytes/extent.ts";
+import type { Limits } from "../bytes/limits.ts";
+import { mapOrdered } from "../bytes/map-ordered.ts";
+import { FormatError, NotFoundError } from "../errors/errors.ts";
+import type { OnProgress } from "../errors/progress.ts";
+import { openArchive } from "../archive/open-archive.node.ts";
+import { builtInSchemes } from "../scheme/built-in-schemes.node.ts";
+import type { CompressionScheme } from "../scheme/scheme.ts";
+import type { Sink } from "../sink/sink.ts";
+import { matchesSelection } from "../target/target-id.ts";
+import { defaultJobs } from "./jobs.node.ts";
+
+export interface ConvertOptions {
+  /** The scheme to write. */
+  readonly scheme: CompressionScheme;
+  /** Targets to keep: `gfx90a` keeps every flag variant of it, `gfx90a:xnack-` just that one. @default all */
+  readonly targets?: readonly string[] | undefined;
+  readonly groupName?: string | undefined;
+  readonly family?: string | undefined;
+  readonly jobs?: number | undefined;
+  /** Read the result back and compare every kernel with the original. @default false */
+  readonly verify?: boolean | undefined;
+  readonly shareIdentical?: boolean | undefined;
+  readonly extraFields?: boolean | undefined;
+  readonly limits?: Partial<Limits> | undefined;
+  readonly onProgress?: OnProgress | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Writes the kernels of an open archive anew, in another scheme, level or set of targets. Kernels stay as they are, the
+ * TOC keeps its order, and keys that are not known keep their values. The sink is not committed.
+ *
+ * Damage is not carried along: a kernel that cannot be decoded, or whose size is not the TOC's, stops the work.
+ *
+ * @throws NotFoundError `NOTHING_FOUND` when no kernel is for the wanted targets
+ */
+export async function convertArchive(
+  archive: Archive,
+  sink: Sink,
+  options: ConvertOptions,
+): Promise<WriteSummary> {
+  const jobs = options.jobs ?? defaultJobs();
+  const groups = chosenKernels(archive, options.targets);
+  const total =
+    groups.reduce((sum, entries) => sum + (entries[0]?.originalSize ?? 0) * entries.length, 0) *
+    (options.verify ? 2 : 1);
+  let base = 0;
+  const onProgress: OnProgress = (progress) =>
+    options.onProgress?.({ ...progress, done: base + progress.done, total });
+  const known = new Set([...archive.scheme.fieldNames, ...options.scheme.fieldNames, ...HASH_FIELD_NAMES]);
+  const summary = await writeArchive(sink, decodedKernels(archive, groups, jobs, options.signal), {
+    ...options,
+    jobs,
+    groupName: options.groupName ?? archive.groupName,
+    family: options.family ?? archive.family,
+    targets: chosenTargets(archive, groups, options.targets),
+    carriedFields: archive.toc.fields
+      .filter(({ name }) => !known.has(name))
+      .map(({ name, start, end }) => ({ name, value: archive.toc.bytes.subarray(start, end) })),
+    onProgress,
+  });
+  if (options.verify) {
+    base = total / 2;
+    await compare(archive, sink, groups, jobs, { ...options, onProgress });
+  }
+  return summary;
+}
+
+/** The wanted entries, grouped by stored kernel, in ordinal order. */
+function chosenKernels(
+  archive: Archive,
+  targets: readonly string[] | undefined,
+): readonly (readonly ArchiveEntry[])[] {
+  const entries = [...archive.entries].filter(
+    ({ target }) => targets === undefined || targets.some((selection) => matchesSelection(target, selection)),
+  );
+  if (entries.length === 0 && (targets !== undefined || archive.entries.length > 0)) {
+    throw new NotFoundError("NOTHING_FOUND", "the archive has no kernel for these targets", {
+      file: archive.source.name,
+      field: "--targets",
+      expected: targets?.join(", "),
+      found: archive.toc.entries.targetNames.join(", "),
+    });
+  }
+  const groups = Map.groupBy(entries, (entry) => entry.ordinal);
+  return [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
+}
+
+/** `gfx_arches` as it was, without what was left out and with what it lacked. */
+function chosenTargets(
+  archive: Archive,
+  groups: readonly (readonly ArchiveEntry[])[],
+  selection: readonly string[] | undefined,
+): readonly string[] {
+  const used = new Set(groups.flatMap((entries) => entries.map((entry) => entry.target)));
+  const listed = archive.targets.filter((target) => selection === undefined || used.has(target));
+  return [...new Set([...listed, ...used])];
+}
+
+/** Kernels in ordinal order, decoded ahead in parallel; each is read from the archive once more if it is asked for again. */
+async function* decodedKernels(
+  archive: Archive,
+  groups: readonly (readonly ArchiveEntry[])[],
+  jobs: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<KernelToWrite> {
+  const decode = async (entries: readonly ArchiveEntry[]): Promise<KernelToWrite> => {
+    const [first] = entries;
+    if (!first) throw new TypeError("a stored kernel without entries cannot be converted");
+    let decoded: Uint8Array | undefined = await archive.readKernel(first, { signal, checkHash: true });
+    const size = decoded.length;
+    for (const { originalSize, id } of entries) {
+      if (originalSize !== undefined && originalSize !== size)
+        throw wrongSize(archive, id, originalSize, size);
+    }
+    return {
+      kernel: {
+        size,
+        read: async (options) => {
+          const bytes =
+            decoded ?? (await archive.readKernel(first, { signal: options?.signal, checkHash: true }));
+          decoded = undefined; // handed over once; kept no longer than the writer needs it
+          return bytes;
+        },
+      },
+      entries: entries.map((entry) => ({
+        binaryKey: entry.binaryKey,
+        target: entry.target,
+        position: entry.index,
+        fields: entry.encodedFields(),
+      })),
+    };
+  };
+  yield* mapOrdered(groups, jobs, decode);
+}
+
+async function compare(
+  archive: Archive,
+  sink: Sink,
+  groups: readonly (readonly ArchiveEntry[])[],
+  jobs: number,
+  options: ConvertOptions,
+): Promise<void> {
+  const { signal } = options;
+  await using written = await openArchive(await sink.reopen(), {
+    schemes: [options.scheme, ...builtInSchemes],
+    signal,
+    ...(options.limits && { limits: options.limits }),
+  });
+  let done = 0;
+  const compareOne = async (entry: ArchiveEntry): Promise<number> => {
+    const wanted = await archive.readKernel(entry, { signal });
+    const found = await written.readKernel(entry.binaryKey.replaceAll("\\", "/"), entry.target, {
+      signal,
+      checkHash: true,
+    });
+    if (bytesEqual(wanted, found)) return wanted.length;
+    throw new FormatError(
+      "CHECKSUM_MISMATCH",
+      "what was written reads back as other bytes than the original",
+      {
+        file: sink.name,
+        field: entry.id,
+        hint: "Nothing was left behind. Check the memory and disk of this machine, then try again.",
+      },
+    );
+  };
+  for await (const size of mapOrdered(groups.flat(), jobs, compareOne)) {
+    done += size;
+    options.onProgress?.({ stage: "verify", done, unit: "bytes" });
+  }
+}
+
+function wrongSize(archive: Archive, field: string, expected: number, found: number): FormatError {
+  return new FormatError("SIZE_MISMATCH", "the kernel's size is not the one that the TOC states", {
+    file: archive.source.name,
+    field: `original_size of ${field}`,
+    expected,
+    found,
+    hint: '"kpack verify" lists everything that is wrong with the archive.',
+  });
+}

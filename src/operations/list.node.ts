@@ -1,0 +1,109 @@
+import type { Archive } from "../archive/archive.ts";
+import { openArchive } from "../archive/open-archive.node.ts";
+import { nodeCodecs } from "../codec/node-codecs.node.ts";
+import type { PayloadKind } from "../code-object/code-object.ts";
+import type { Finding, OnFinding } from "../errors/finding.ts";
+import { detectFile } from "../host/detect.ts";
+import { readDeviceCode } from "../host/device-code.ts";
+import { toJson } from "../msgpack/message-pack-decode.ts";
+import { openFile } from "../source/file-source.node.ts";
+import { matchesSelection } from "../target/target-id.ts";
+
+export interface ListOptions {
+  readonly targets?: readonly string[] | undefined;
+  readonly onFinding?: OnFinding | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type Listing = ArchiveListing | DeviceCodeListing;
+
+export interface ArchiveListing {
+  readonly file: string;
+  readonly kind: "archive";
+  readonly entries: readonly ListedEntry[];
+  readonly findings: readonly Finding[];
+}
+
+export interface ListedEntry {
+  readonly binaryKey: string;
+  readonly target: string;
+  readonly ordinal: number;
+  /** In bytes; left out where the archive does not say. */
+  readonly originalSize: number | undefined;
+  /** Bytes in the archive that are read for this kernel alone. */
+  readonly storedSize: number;
+  /** XXH64 of the kernel, where the archive holds it. */
+  readonly hash: string | undefined;
+  /** `type`, `metadata` and unknown keys. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export interface DeviceCodeListing {
+  readonly file: string;
+  readonly kind: "fat-binary" | "bundle" | "code-object";
+  readonly entries: readonly ListedPayload[];
+  readonly findings: readonly Finding[];
+}
+
+export interface ListedPayload {
+  /** Index of the bundle in the file; left out for a bare code object. */
+  readonly bundle: number | undefined;
+  /** The indexes under which the runtime asks for it. */
+  readonly indexes: readonly number[];
+  readonly id: string;
+  readonly target: string;
+  readonly payload: PayloadKind;
+  readonly size: number;
+}
+
+/** Lists what a file holds: an archive's entries, or the payloads of a fat binary, bundle or code object. */
+export async function listFile(path: string, options: ListOptions = {}): Promise<Listing> {
+  const findings: Finding[] = [];
+  const onFinding: OnFinding = (finding) => {
+    findings.push(finding);
+    options.onFinding?.(finding);
+  };
+  const { signal } = options;
+  const source = await openFile(path);
+  await using owner = source;
+  const kind = await detectFile(owner, { signal });
+  const chosen = (target: string): boolean =>
+    options.targets === undefined || options.targets.some((selection) => matchesSelection(target, selection));
+  if (kind === "kpack") {
+    const archive = await openArchive(source, { onFinding, signal });
+    return { file: path, kind: "archive", entries: await listEntries(archive, chosen, signal), findings };
+  }
+  const code = await readDeviceCode(source, { codecs: nodeCodecs, onFinding, signal });
+  return {
+    file: path,
+    kind: code.fatBinary ? "fat-binary" : kind === "code-object" ? "code-object" : "bundle",
+    entries: code.items
+      .filter(({ target }) => chosen(target))
+      .map(({ bundleIndex, keyIndexes, id, target, payload, kernel }) => {
+        return { bundle: bundleIndex, indexes: keyIndexes, id, target, payload, size: kernel.size };
+      }),
+    findings,
+  };
+}
+
+async function listEntries(
+  archive: Archive,
+  chosen: (target: string) => boolean,
+  signal: AbortSignal | undefined,
+): Promise<readonly ListedEntry[]> {
+  const listed: ListedEntry[] = [];
+  for (const entry of archive.entries) {
+    if (!chosen(entry.target)) continue;
+    const extents = await archive.decompressor.storedExtents(entry.ordinal, { signal });
+    listed.push({
+      binaryKey: entry.binaryKey,
+      target: entry.target,
+      ordinal: entry.ordinal,
+      originalSize: entry.originalSize,
+      storedSize: extents.reduce((sum, extent) => sum + extent.size, 0),
+      hash: archive.kernelHash(entry.ordinal),
+      fields: Object.fromEntries([...entry.fields()].map(([name, value]) => [name, toJson(value)])),
+    });
+  }
+  return listed;
+}

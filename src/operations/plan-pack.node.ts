@@ -1,0 +1,128 @@
+import type { EntryToWrite, KernelToWrite } from "../archive/kernel-to-write.ts";
+import { binaryKeyPath } from "../archive/naming.ts";
+import { nodeCodecs } from "../codec/node-codecs.node.ts";
+import { isKpackError, NotFoundError } from "../errors/errors.ts";
+import { findingOfError, type OnFinding } from "../errors/finding.ts";
+import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
+import type { Limits } from "../bytes/limits.ts";
+import type { FilePool } from "../source/file-pool.node.ts";
+import { matchesSelection } from "../target/target-id.ts";
+import { findInputs, type InputFile, keyPathOf } from "./find-inputs.node.ts";
+
+export interface PlanPackOptions {
+  /** Files and folders. */
+  readonly inputs: readonly string[];
+  /** Folder that binary keys are relative to. */
+  readonly root?: string | undefined;
+  /** Targets or entry ids to take; without it, all HIP code objects. */
+  readonly targets?: readonly string[] | undefined;
+  readonly limits?: Partial<Limits> | undefined;
+  readonly onFinding: OnFinding;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A kernel that will be packed. */
+export interface PlannedKernel extends KernelToWrite {
+  readonly target: string;
+  readonly item: DeviceItem;
+}
+
+export interface PackPlan {
+  readonly kernels: readonly PlannedKernel[];
+  /** What is for devices but was not chosen. */
+  readonly left: readonly DeviceItem[];
+  /** Targets of all HIP code objects that the inputs have, chosen or not. */
+  readonly availableTargets: readonly string[];
+}
+
+/**
+ * Finds what there is to pack and under which keys. Reads headers; kernels are read when they are packed.
+ *
+ * @throws NotFoundError `NOTHING_FOUND` when nothing is to be packed
+ */
+export async function planPack(pool: FilePool, options: PlanPackOptions): Promise<PackPlan> {
+  const kernels: PlannedKernel[] = [];
+  const left: DeviceItem[] = [];
+  const available = new Set<string>();
+  for await (const file of findInputs(options.inputs)) {
+    options.signal?.throwIfAborted();
+    for (const item of await readItems(pool, file, options)) {
+      if (item.isHipCodeObject) available.add(item.target);
+      if (!isChosen(item, options.targets)) left.push(item);
+      else if (item.keyIndexes.length > 0) kernels.push(plan(item, keyPathOf(file, options.root)));
+    }
+  }
+  if (kernels.length === 0) throw nothingFound(options, [...available]);
+  return { kernels, left, availableTargets: [...available] };
+}
+
+/** A file that the user named must hold device code; files met in a folder that hold none are passed over. */
+async function readItems(
+  pool: FilePool,
+  file: InputFile,
+  options: PlanPackOptions,
+): Promise<readonly DeviceItem[]> {
+  const { limits, signal, onFinding } = options;
+  const source = await pool.source(file.path);
+  try {
+    const code = await readDeviceCode(source, { codecs: nodeCodecs, limits, signal, onFinding });
+    if (file.named && code.fatBinary && code.items.length === 0)
+      reportEmpty(file.path, code.fatBinary.state, onFinding);
+    return code.items;
+  } catch (error) {
+    if (file.named || !isKpackError(error, "NO_DEVICE_CODE")) throw error;
+    if (/\.(?:hsaco|co)$/i.test(file.path)) {
+      onFinding({ ...findingOfError(error), severity: "warning", code: "SKIPPED_FILE" });
+    }
+    return [];
+  }
+}
+
+function reportEmpty(file: string, state: string, onFinding: OnFinding): void {
+  const reasons: Record<string, string> = {
+    converted: "the binary is converted already: its kernels are in archives",
+    "debug-companion": "the file holds debug information for a binary, not its kernels",
+    none: "the binary has no device code",
+  };
+  onFinding({
+    severity: "warning",
+    code: "SKIPPED_FILE",
+    message: reasons[state] ?? "the binary has no kernels",
+    file,
+  });
+}
+
+function isChosen(item: DeviceItem, targets: readonly string[] | undefined): boolean {
+  if (targets === undefined) return item.isHipCodeObject;
+  return targets.some(
+    (target) => item.id === target || (isHipId(item) && matchesSelection(item.target, target)),
+  );
+}
+
+/** Entries of other kinds (OpenMP) may have the same target and have to be named by their whole id. */
+function isHipId(item: DeviceItem): boolean {
+  return item.bundleIndex === undefined || /^hip(?:v4)?-/.test(item.id);
+}
+
+function plan(item: DeviceItem, path: string): PlannedKernel {
+  const keyPath = binaryKeyPath(path, item.target);
+  const entries: readonly EntryToWrite[] = item.keyIndexes.map((index) => ({
+    binaryKey: `${keyPath}#${index}`,
+    target: item.target,
+  }));
+  return { kernel: item.kernel, entries, target: item.target, item };
+}
+
+function nothingFound(options: PlanPackOptions, available: readonly string[]): NotFoundError {
+  const wanted = options.targets?.join(", ");
+  return new NotFoundError("NOTHING_FOUND", "there is no kernel to pack", {
+    file: options.inputs.join(", "),
+    field: wanted === undefined ? undefined : "--targets",
+    expected: wanted === undefined ? "HIP code objects" : `code objects for ${wanted}`,
+    found: available.length > 0 ? `code objects for ${available.join(", ")}` : "none",
+    hint:
+      available.length > 0
+        ? "Choose from the targets that were found."
+        : '"kpack list FILE" shows what a file holds.',
+  });
+}

@@ -1,0 +1,127 @@
+import type { Archive } from "../archive/archive.ts";
+import { extentEnd } from "../bytes/extent.ts";
+import type { Finding } from "../errors/finding.ts";
+import { ZSTD_AREA_SIZE_LIMIT, ZSTD_KERNEL_COUNT_LIMIT } from "../scheme/zstd-per-kernel.ts";
+
+/** The four readers of other people that decide whether an archive is of use. */
+export type ReaderName = "python" | "cpp-2026-02" | "cpp-2026-07" | "hrx";
+
+export interface ReaderVerdict {
+  readonly reader: ReaderName;
+  /** As people call it. */
+  readonly title: string;
+  readonly accepts: boolean;
+  /** Why it refuses the archive, or finds nothing in it. */
+  readonly reasons: readonly string[];
+}
+
+/** What is known of the archive's kernels once all were read. */
+export interface KernelFacts {
+  /** By entry: whether its kernel was read, and how large it is. */
+  readonly kernels: readonly {
+    readonly id: string;
+    readonly size: number | undefined;
+    readonly originalSize: number | undefined;
+  }[];
+  readonly findings: readonly Finding[];
+  readonly storedCount: number;
+}
+
+const HRX_DEPTH_LIMIT = 32;
+const HRX_KERNEL_LIMIT = 256 * 1024 * 1024;
+const KNOWN_SCHEMES = ["none", "zstd-per-kernel"];
+
+const TITLES: Readonly<Record<ReaderName, string>> = {
+  python: "ROCm's Python tools",
+  "cpp-2026-02": "ROCm's runtime of February 2026",
+  "cpp-2026-07": "ROCm's runtime since summer 2026",
+  hrx: "HRX",
+};
+
+/** Which of the four readers would accept the archive, and why the others would not. */
+export function judgeReaders(archive: Archive, facts: KernelFacts): readonly ReaderVerdict[] {
+  const verdict = (reader: ReaderName, reasons: readonly (string | false | undefined)[]): ReaderVerdict => {
+    const given = reasons.filter((reason) => typeof reason === "string");
+    return { reader, title: TITLES[reader], accepts: given.length === 0, reasons: given };
+  };
+  return [
+    verdict("python", pythonReasons(archive, facts)),
+    verdict("cpp-2026-02", runtimeReasons(archive, facts)),
+    verdict("cpp-2026-07", runtimeReasons(archive, facts)),
+    verdict("hrx", hrxReasons(archive, facts)),
+  ];
+}
+
+type Reasons = readonly (string | false | undefined)[];
+
+function pythonReasons(archive: Archive, facts: KernelFacts): Reasons {
+  const missing = ["format_version", "group_name", "gfx_arch_family", "gfx_arches"].filter(
+    (key) => !archive.toc.presentKeys.has(key),
+  );
+  return [
+    missing.length > 0 && `it needs the TOC keys ${missing.join(", ")}`,
+    has(facts, "TRAILING_BYTES") && "bytes follow the TOC",
+    has(facts, "NO_CONTENT_SIZE") && "a zstd frame does not state its content's size",
+    has(facts, "SKIPPABLE_FRAME") && "a skippable frame stands in front of a kernel",
+    unknownScheme(archive),
+    broken(facts),
+  ];
+}
+
+/** The C++ reader, whose two versions differ only in how they fail. */
+function runtimeReasons(archive: Archive, facts: KernelFacts): Reasons {
+  const isZstd = archive.schemeName === "zstd-per-kernel";
+  const unsized = facts.kernels.find((kernel) => kernel.originalSize === undefined);
+  return [
+    archive.targets.length === 0 &&
+      facts.kernels.length > 0 &&
+      "gfx_arches lists no target, so it finds no kernel",
+    unknownScheme(archive),
+    isZstd && unsized && `${unsized.id} has no original_size, which it takes for the kernel's size`,
+    isZstd && facts.storedCount > ZSTD_KERNEL_COUNT_LIMIT && `more than ${ZSTD_KERNEL_COUNT_LIMIT} kernels`,
+    isZstd && areaSize(archive) > ZSTD_AREA_SIZE_LIMIT && "the kernels' area is larger than 4 GiB",
+    broken(facts),
+  ];
+}
+
+function hrxReasons(archive: Archive, facts: KernelFacts): Reasons {
+  const large = facts.kernels.find((kernel) => (kernel.size ?? 0) > HRX_KERNEL_LIMIT);
+  const isZstd = archive.schemeName === "zstd-per-kernel";
+  const unsized = facts.kernels.find(
+    (kernel) => kernel.originalSize === undefined || kernel.originalSize === 0,
+  );
+  const empty = facts.kernels.find((kernel) => kernel.size === 0);
+  return [
+    unknownScheme(archive),
+    archive.toc.depth > HRX_DEPTH_LIMIT && `the TOC nests deeper than ${HRX_DEPTH_LIMIT} levels`,
+    isZstd && unsized && `${unsized.id} has no original_size, or one of 0`,
+    archive.schemeName === "none" && empty && `${empty.id} has 0 bytes`,
+    large && `${large.id} is larger than 256 MiB`,
+    broken(facts, archive.schemeName === "none" ? ["SIZE_MISMATCH"] : []),
+  ];
+}
+
+function unknownScheme(archive: Archive): string | undefined {
+  return KNOWN_SCHEMES.includes(archive.schemeName)
+    ? undefined
+    : `it does not know the scheme ${archive.schemeName}`;
+}
+
+/** Damage that every reader meets; a hash of ours, or a wrong target, is nothing that they look at. */
+function broken(facts: KernelFacts, unseen: readonly string[] = []): string | undefined {
+  const overlooked = ["HASH_MISMATCH", "TARGET_MISMATCH", ...unseen];
+  const finding = facts.findings.find(
+    ({ severity, code }) => severity === "error" && !overlooked.includes(code),
+  );
+  return finding && `a kernel cannot be read: ${finding.message}`;
+}
+
+function has(facts: KernelFacts, code: Finding["code"]): boolean {
+  return facts.findings.some((finding) => finding.code === code);
+}
+
+function areaSize(archive: Archive): number {
+  const offset = archive.field("zstd_offset");
+  const size = archive.field("zstd_size");
+  return typeof offset === "number" && typeof size === "number" ? extentEnd({ offset, size }) - offset : 0;
+}

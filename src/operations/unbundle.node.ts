@@ -1,0 +1,102 @@
+import { basename } from "node:path";
+import { safeRelativePath } from "../archive/safe-path.ts";
+import { nodeCodecs } from "../codec/node-codecs.node.ts";
+import type { PayloadKind } from "../code-object/code-object.ts";
+import { NotFoundError } from "../errors/errors.ts";
+import type { OnFinding } from "../errors/finding.ts";
+import type { OnProgress } from "../errors/progress.ts";
+import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
+import { FilePool } from "../source/file-pool.node.ts";
+import { matchesSelection } from "../target/target-id.ts";
+import { FolderWriter } from "./extract.node.ts";
+
+export interface UnbundleOptions {
+  /** Targets, or entry ids. @default all */
+  readonly targets?: readonly string[] | undefined;
+  readonly onFinding?: OnFinding | undefined;
+  readonly onProgress?: OnProgress | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface UnbundledFile {
+  readonly input: string;
+  readonly id: string;
+  readonly target: string;
+  readonly payload: PayloadKind;
+  readonly path: string;
+  /** In bytes. */
+  readonly size: number;
+}
+
+const EXTENSIONS: Readonly<Partial<Record<PayloadKind, string>>> = {
+  "code-object": "hsaco",
+  spirv: "spv",
+  bitcode: "bc",
+};
+
+/**
+ * Writes the payloads of fat binaries, bundles and code objects into a folder, as `TARGET/NAME.BUNDLE.EXT`.
+ * @throws NotFoundError `NOTHING_FOUND` when there is none
+ */
+export async function unbundle(
+  inputs: readonly string[],
+  folder: string,
+  options: UnbundleOptions = {},
+): Promise<readonly UnbundledFile[]> {
+  const { signal, onFinding } = options;
+  await using pool = new FilePool();
+  const chosen: DeviceItem[] = [];
+  const found = new Set<string>();
+  for (const input of inputs) {
+    const code = await readDeviceCode(await pool.source(input), { codecs: nodeCodecs, onFinding, signal });
+    for (const item of code.items) {
+      found.add(item.target);
+      if (
+        options.targets === undefined ||
+        options.targets.some((target) => item.id === target || matchesSelection(item.target, target))
+      ) {
+        chosen.push(item);
+      }
+    }
+  }
+  if (chosen.length === 0) {
+    throw new NotFoundError("NOTHING_FOUND", "there is nothing to take out", {
+      file: inputs.join(", "),
+      expected: options.targets?.join(", "),
+      found: [...found].join(", ") || "no device code",
+    });
+  }
+  const writer = await FolderWriter.create(folder);
+  const names = new Map<string, number>();
+  const files: UnbundledFile[] = [];
+  for (const item of chosen) {
+    const bytes = await item.kernel.read({ signal });
+    const relative = distinct(names, outputPath(item));
+    const path = await writer.write(relative, bytes);
+    files.push({
+      input: item.file,
+      id: item.id,
+      target: item.target,
+      payload: item.payload,
+      path,
+      size: bytes.length,
+    });
+    options.onProgress?.({ stage: "unbundle", done: files.length, total: chosen.length, unit: "files" });
+  }
+  return files;
+}
+
+function outputPath(item: DeviceItem): string {
+  const name = basename(item.file).replace(/\.(?:hsaco|co)$/i, "");
+  const bundle = item.bundleIndex === undefined ? "" : `.${item.bundleIndex}`;
+  const extension = EXTENSIONS[item.payload] ?? "bin";
+  const folder = safeRelativePath(item.target.replaceAll("/", "%2F").replaceAll(":", "_"));
+  return `${folder}/${safeRelativePath(name + bundle)}.${extension}`;
+}
+
+/** Two payloads of one bundle may have one target (HIP and OpenMP), two inputs one name: the later ones get a number. */
+function distinct(names: Map<string, number>, path: string): string {
+  const count = names.get(path) ?? 0;
+  names.set(path, count + 1);
+  return count === 0 ? path : path.replace(/(\.[^./]+)$/, `-${count}$1`);
+}
