@@ -20,7 +20,6 @@ export function leavesFolder(text: string): boolean {
 function safeName(name: string): string {
   if (name === "" || /^\.+$/.test(name)) return name === "" ? "%" : name.replaceAll(".", "%2E");
   // `%` itself is escaped so that no two names become one; `:` and `\` mean something in paths of Windows.
-  // biome-ignore lint: control characters are the point
   let safe = name.replace(/[%\\:*?"<>|\u0000-\u001f\u007f]|[. ]$/g, escapeCharacter);
   if (DEVICE_NAME.test(safe)) safe = escapeCharacter(safe[0] ?? "") + safe.slice(1);
   return new TextEncoder().encode(safe).length <= NAME_LIMIT ? safe : safe.slice(0, 60) + hashedTail(safe);

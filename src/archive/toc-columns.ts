@@ -52,7 +52,14 @@ export class GrowingColumn<Column extends Uint8Array | Uint32Array | Float64Arra
     this.#values[this.#length++] = value;
   }
 
+  at(index: number): number {
+    return this.#values[index] ?? 0;
+  }
+
+  /** The values, in an array of their own. */
   finish(): Column {
-    return this.#values.subarray(0, this.#length) as Column;
+    const values = this.#make(this.#length);
+    values.set(this.#values.subarray(0, this.#length));
+    return values;
   }
 }

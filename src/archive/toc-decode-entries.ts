@@ -117,7 +117,7 @@ class EntryDecoder {
     }
     let slot = hashBytes(reader.bytes, start, end) & this.#mask;
     for (let other = this.#table[slot] ?? 0; other !== 0; other = this.#table[slot] ?? 0) {
-      if (this.#sameString(this.#keyPositions.finish()[other - 1] ?? 0, start, end)) {
+      if (this.#sameString(this.#keyPositions.at(other - 1), start, end)) {
         reader.position = position;
         throw reader.error(
           "DUPLICATE_KEY",

@@ -67,7 +67,7 @@ export async function* scanBundles(
   }
   let index = firstIndex;
   let offset = extent.offset;
-  const starts = [...(options.knownStarts ?? [])].filter((start) => start < end).sort((a, b) => a - b);
+  const starts = [...(options.knownStarts ?? [])].filter((start) => start < end).toSorted((a, b) => a - b);
   let nextStart = 0;
   while (offset < end) {
     const next = await skipZeros(source, offset, end, signal);

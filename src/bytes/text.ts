@@ -23,7 +23,6 @@ export function toHex(bytes: Uint8Array): string {
 
 /** Text for a message or a terminal: control characters and bidirectional overrides are shown as escapes. */
 export function printable(text: string): string {
-  // biome-ignore lint: control characters are the point
   return text.replace(
     /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (character) => {

@@ -7,23 +7,11 @@ import { addList } from "./commands/list.ts";
 import { addPack } from "./commands/pack.ts";
 import { addUnbundle } from "./commands/unbundle.ts";
 import { addVerify } from "./commands/verify.ts";
-import type { ExitStatus } from "./exit-status.ts";
 import { reportError } from "./report-error.ts";
+import type { RunCommand } from "./run-command.ts";
 import { Terminal } from "./terminal.ts";
 
 const INTERRUPTED = 130;
-
-/** The options that every command has. */
-export interface CommonOptions {
-  readonly json?: true | undefined;
-  readonly quiet?: true | undefined;
-}
-
-/** Runs a command's work with a terminal made from its options, and keeps its exit status. */
-export type RunCommand = (
-  options: CommonOptions,
-  work: (terminal: Terminal) => Promise<ExitStatus>,
-) => Promise<void>;
 
 /** Parses the arguments, runs the command and returns the exit status. */
 export async function run(args: readonly string[]): Promise<number> {

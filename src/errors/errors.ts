@@ -140,7 +140,7 @@ export class AccessError extends KpackError {
  */
 export function isKpackError(error: unknown, ...codes: readonly KpackErrorCode[]): error is KpackError {
   if (!(error instanceof Error) || !("isKpackError" in error)) return false;
-  return codes.length === 0 || codes.includes((error as KpackError).code);
+  return codes.length === 0 || ("code" in error && codes.some((code) => code === error.code));
 }
 
 function composeMessage(summary: string, details: ErrorDetails): string {

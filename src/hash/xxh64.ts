@@ -13,9 +13,9 @@ let loading: Promise<Xxh64> | undefined;
  * It finds damage, not forgery.
  */
 export function loadXxh64(): Promise<Xxh64> {
-  loading ??= xxhash().then(({ h64Raw, create64 }) => (bytes: Uint8Array): bigint => {
-    if (bytes.length <= PART) return h64Raw(bytes);
-    const hash = create64();
+  loading ??= xxhash().then((api) => (bytes: Uint8Array): bigint => {
+    if (bytes.length <= PART) return api.h64Raw(bytes);
+    const hash = api.create64();
     for (let start = 0; start < bytes.length; start += PART) hash.update(bytes.subarray(start, start + PART));
     return hash.digest();
   });

@@ -89,7 +89,7 @@ function chosenKernels(
     });
   }
   const groups = Map.groupBy(entries, (entry) => entry.ordinal);
-  return [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
+  return [...groups].toSorted(([a], [b]) => a - b).map(([, group]) => group);
 }
 
 /** `gfx_arches` as it was, without what was left out and with what it lacked. */

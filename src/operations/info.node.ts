@@ -49,10 +49,7 @@ export async function describeArchive(
   for (const entry of archive.entries) {
     if (!storedSizes.has(entry.ordinal)) {
       const extents = await archive.decompressor.storedExtents(entry.ordinal, { signal });
-      storedSizes.set(
-        entry.ordinal,
-        extents.reduce((sum, { size }) => sum + size, 0),
-      );
+      storedSizes.set(entry.ordinal, sum(extents.map(({ size }) => size)));
     }
     const target = targets.get(entry.target) ?? { kernels: 0, originalSize: 0, ordinals: new Set() };
     target.kernels += 1;

@@ -49,9 +49,9 @@ export function reportCoverage(
   file: string,
   onFinding: OnFinding,
 ): void {
-  const sorted = [...extents]
+  const sorted = extents
     .filter((extent) => extent.size > 0)
-    .sort((a, b) => a.offset - b.offset || a.size - b.size);
+    .toSorted((a, b) => a.offset - b.offset || a.size - b.size);
   let position = start;
   let previous: Extent | undefined;
   let overlaps = 0;

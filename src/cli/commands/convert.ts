@@ -1,6 +1,6 @@
 import type { Command } from "@commander-js/extra-typings";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
-import type { RunCommand } from "../program.ts";
+import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
 import { levelOption, schemeOf, schemeOption } from "../schemes.ts";
 

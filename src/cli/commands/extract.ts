@@ -6,7 +6,7 @@ import type { Finding } from "../../errors/finding.ts";
 import { matchesSelection } from "../../target/target-id.ts";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { ExitStatus } from "../exit-status.ts";
-import type { RunCommand } from "../program.ts";
+import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
 import { UsageError } from "../report-error.ts";
 import type { Terminal } from "../terminal.ts";

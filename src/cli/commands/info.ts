@@ -1,6 +1,6 @@
 import type { Command } from "@commander-js/extra-typings";
 import { jsonOption, quietOption } from "../arguments.ts";
-import type { RunCommand } from "../program.ts";
+import type { RunCommand } from "../run-command.ts";
 import { formatRatio, formatSize } from "../render/numbers.ts";
 import { renderTable } from "../render/table.ts";
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from "@commander-js/extra-typings";
 import type { Finding } from "../../errors/finding.ts";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
-import type { RunCommand } from "../program.ts";
+import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
 import { levelOption, schemeOf, schemeOption } from "../schemes.ts";
 

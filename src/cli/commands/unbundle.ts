@@ -1,7 +1,7 @@
 import type { Command } from "@commander-js/extra-typings";
 import type { Finding } from "../../errors/finding.ts";
 import { jsonOption, quietOption, targetsOption } from "../arguments.ts";
-import type { RunCommand } from "../program.ts";
+import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
 
 const EXAMPLES = `

@@ -5,7 +5,7 @@ import type { VerifyReport } from "../../operations/verify.ts";
 import { printable } from "../../bytes/text.ts";
 import { jobsOption, jsonOption, quietOption } from "../arguments.ts";
 import type { ExitStatus } from "../exit-status.ts";
-import type { RunCommand } from "../program.ts";
+import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
 import { formatFinding, type Terminal } from "../terminal.ts";
 
