@@ -89,6 +89,7 @@ export async function writeArchive(
     onProgress: options.onProgress,
   });
   await prepared.finish();
+  signal?.throwIfAborted(); // a simple scheme may not have looked since its last kernel
   const tocOffset = sink.position;
   const targets = options.targets ?? entries.targets;
   await sink.write(

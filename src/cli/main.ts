@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The `kpack` command: checks the Node version before anything is loaded that an old one cannot run. */
-import { availableParallelism } from "node:os";
+import os from "node:os";
 
 const NEEDED = [24, 6] as const;
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -13,7 +13,7 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   process.exitCode = 2;
 } else {
   // Compression runs in libuv's threads, 4 unless said otherwise before the first of them starts.
-  process.env["UV_THREADPOOL_SIZE"] ??= String(Math.max(4, availableParallelism() + 1));
+  process.env["UV_THREADPOOL_SIZE"] ??= String(Math.max(4, os.availableParallelism() + 1));
   const { run } = await import("./program.ts");
   process.exitCode = await run(process.argv.slice(2));
 }

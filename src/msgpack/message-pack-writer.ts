@@ -5,6 +5,7 @@ import { MessagePackExtension, MessagePackFloat, type MessagePackValue } from ".
 const BIG_ENDIAN = false;
 const UINT64_MAX = 0xffffffffffffffffn;
 const INT64_MIN = -0x8000000000000000n;
+const FIXED_EXTENSION_SIZES: readonly number[] = [1, 2, 4, 8, 16];
 
 /** Writes MessagePack in its shortest forms, in the order of the calls. What it cannot say exactly is refused. */
 export class MessagePackWriter {
@@ -108,7 +109,9 @@ export class MessagePackWriter {
   }
 
   #extension(extension: MessagePackExtension): void {
-    this.#size(extension.data.length, 0xc7, 0xc8, 0xc9);
+    const fixed = FIXED_EXTENSION_SIZES.indexOf(extension.data.length);
+    if (fixed >= 0) this.#out.u8(0xd4 + fixed);
+    else this.#size(extension.data.length, 0xc7, 0xc8, 0xc9);
     this.#out.u8(extension.type & 0xff);
     this.#out.append(extension.data);
   }
