@@ -31,11 +31,9 @@ export interface EncodedField {
 /** The entries of an archive, in TOC order. Each access makes a new object: keep what is needed, not the list. */
 export class EntryList implements Iterable<ArchiveEntry> {
   readonly #toc: Toc;
-  readonly #file: string;
 
-  constructor(toc: Toc, file: string) {
+  constructor(toc: Toc) {
     this.#toc = toc;
-    this.#file = file;
   }
 
   get length(): number {
@@ -57,7 +55,7 @@ export class EntryList implements Iterable<ArchiveEntry> {
     const binaryKey = stringAt(this.#toc, binaries.keyPositions[binary] ?? 0);
     const end = binaries.firstEntries[binary + 1] ?? 0;
     for (let index = binaries.firstEntries[binary] ?? end; index < end; index++) {
-      yield new TocEntry(this.#toc, this.#file, index, binaryKey);
+      yield new TocEntry(this.#toc, index, binaryKey);
     }
   }
 }
@@ -69,13 +67,11 @@ class TocEntry implements ArchiveEntry {
   readonly ordinal: number;
   readonly originalSize: number | undefined;
   readonly #toc: Toc;
-  readonly #file: string;
 
-  constructor(toc: Toc, file: string, index: number, binaryKey: string) {
+  constructor(toc: Toc, index: number, binaryKey: string) {
     const { entries } = toc;
     const size = entries.originalSizes[index] ?? -1;
     this.#toc = toc;
-    this.#file = file;
     this.index = index;
     this.binaryKey = binaryKey;
     this.target = entries.targetNames[entries.targets[index] ?? 0] ?? "";
@@ -90,7 +86,7 @@ class TocEntry implements ArchiveEntry {
   fields(): ReadonlyMap<string, MessagePackValue> {
     const fields = new Map<string, MessagePackValue>();
     this.#walk((name, position) =>
-      fields.set(name, decodeValue(this.#toc.readerAt(position), `${this.#file} ${name}`)),
+      fields.set(name, decodeValue(this.#toc.readerAt(position), `${name} of ${this.id}`)),
     );
     return fields;
   }

@@ -113,7 +113,7 @@ export class Archive implements AsyncDisposable {
     this.tocOffset = tocOffset;
     this.toc = toc;
     this.findings = findings;
-    this.entries = new EntryList(toc, source.name);
+    this.entries = new EntryList(toc);
     reportOddities(toc, tocOffset, source, onFinding);
     this.scheme = findScheme(options.schemes, this.schemeName, { file: source.name });
     const fields = schemeFields(toc, source.name, tocOffset);

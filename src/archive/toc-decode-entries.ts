@@ -1,7 +1,8 @@
-import { printable } from "../bytes/text.ts";
+import { encodeUtf8, printable } from "../bytes/text.ts";
 import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
 import { type BinaryColumns, type EntryColumns, GrowingColumn } from "./toc-columns.ts";
-import { hashBytes, isUtf8 } from "./toc.ts";
+import { equalRuns, hashBytes, isUtf8 } from "./toc.ts";
+import { readUsualEntry } from "./usual-entry.ts";
 
 /** Ordinals are u32 in every scheme there is; this also keeps them in a column of 32 bits. */
 const ORDINAL_LIMIT = 0xffffffff;
@@ -36,6 +37,7 @@ class EntryDecoder {
   /** Encoded names of the targets, each by its first position, to recognise them without making a string. */
   readonly #targetBytes: Uint8Array[] = [];
   #lastTarget = 0;
+  readonly #usual = { ordinal: 0, originalSize: 0 };
   /** By target: the last binary that had it. */
   readonly #lastBinary: number[] = [];
   readonly #targetIndexes = new Map<string, number>();
@@ -183,6 +185,10 @@ class EntryDecoder {
   #decodeEntry(keyPosition: number, target: number): void {
     const reader = this.#reader;
     const position = reader.position;
+    if (readUsualEntry(reader, this.#usual)) {
+      this.#push(this.#usual.ordinal, this.#usual.originalSize, position, false);
+      return;
+    }
     if (reader.kind("toc") !== "map") {
       throw reader.error(
         "WRONG_TYPE",
@@ -234,10 +240,14 @@ class EntryDecoder {
         `${this.#field(keyPosition, target)}.ordinal`,
       );
     }
+    this.#push(ordinal, originalSize, position, others !== undefined);
+  }
+
+  #push(ordinal: number, originalSize: number, position: number, hasMore: boolean): void {
     this.#ordinals.push(ordinal);
     this.#originalSizes.push(originalSize);
     this.#positions.push(position);
-    this.#hasMore.push(others === undefined ? 0 : 1);
+    this.#hasMore.push(hasMore ? 1 : 0);
   }
 
   /** The three usual keys are told apart by size and first byte before a string is made. */
@@ -307,10 +317,5 @@ class EntryDecoder {
 
 const USUAL_KEYS = ["type", "ordinal", "original_size", "metadata"].map((name) => ({
   name,
-  bytes: new TextEncoder().encode(name),
+  bytes: encodeUtf8(name),
 }));
-
-function equalRuns(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, size: number): boolean {
-  for (let index = 0; index < size; index++) if (a[aStart + index] !== b[bStart + index]) return false;
-  return true;
-}

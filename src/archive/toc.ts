@@ -62,10 +62,21 @@ export function hashBytes(bytes: Uint8Array, start: number, end: number): number
   return hash >>> 0;
 }
 
-/** Whether the bytes are valid UTF-8; the common case of ASCII costs one look at each byte. */
+/** Whether the bytes are valid UTF-8; in the common case of ASCII they are just looked at. */
 export function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let index = start; index < end; index++) {
-    if ((bytes[index] ?? 0) >= 0x80) return decodeUtf8(bytes.subarray(start, end)) !== undefined;
-  }
+  let all = 0;
+  for (let index = start; index < end; index++) all |= bytes[index] ?? 0;
+  return all < 0x80 || decodeUtf8(bytes.subarray(start, end)) !== undefined;
+}
+
+/** Whether two runs of `size` bytes are the same. */
+export function equalRuns(
+  a: Uint8Array,
+  aStart: number,
+  b: Uint8Array,
+  bStart: number,
+  size: number,
+): boolean {
+  for (let index = 0; index < size; index++) if (a[aStart + index] !== b[bStart + index]) return false;
   return true;
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { constants, createInflate, zstdCompress, zstdDecompress } from "node:zlib";
 import type { Codecs, ZlibCodec, ZstdCodec, ZstdCompressOptions, ZstdDecompressOptions } from "./codec.ts";
 
@@ -110,5 +109,8 @@ const zlib: ZlibCodec = {
 export const nodeCodecs: Codecs = {
   zstd,
   zlib,
-  md5: async (bytes) => createHash("md5").update(bytes).digest(),
+  md5: async (bytes) => {
+    const { createHash } = await import("node:crypto"); // rarely needed, and slow to load
+    return createHash("md5").update(bytes).digest();
+  },
 };

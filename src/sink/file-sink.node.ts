@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AccessError } from "../errors/errors.ts";
@@ -18,13 +17,18 @@ const LARGEST_CALL = 2 ** 30;
  * @throws AccessError `WRITE_FAILED`
  */
 export async function createFile(path: string): Promise<Sink> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
+  const temporary = join(dirname(path), temporaryName(path));
   try {
     await mkdir(dirname(path), { recursive: true });
     return new FileSink(path, temporary, await open(temporary, "wx+", 0o666));
   } catch (cause) {
     throw writeFailed(path, cause);
   }
+}
+
+/** A name beside `path` that is not in use; opening it fails if it is. */
+function temporaryName(path: string): string {
+  return `.${basename(path)}.${process.pid}-${Math.random().toString(36).slice(2, 12)}.tmp`;
 }
 
 class FileSink implements Sink {
