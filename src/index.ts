@@ -39,7 +39,7 @@ export type { OnProgress, Progress } from "./errors/progress.ts";
 export { MessagePackExtension, MessagePackFloat } from "./msgpack/message-pack-value.ts";
 export type { MessagePackValue } from "./msgpack/message-pack-value.ts";
 export { none } from "./scheme/none.ts";
-export { findScheme } from "./scheme/scheme.ts";
+export { checkOrdinal, findScheme } from "./scheme/scheme.ts";
 export type {
   BlobArea,
   CompressionScheme,
