@@ -84,7 +84,9 @@ async function readArchive(source: Source, options: OpenArchiveOptions): Promise
       hint: "Raise the limit (option limits.tocSize) if the archive is trusted.",
     });
   }
-  const toc = decodeToc(await source.read(tocOffset, tocSize, { signal }), { file: source.name, tocOffset });
+  const schemeNames = options.schemes.map(({ name }) => name);
+  const place = { file: source.name, tocOffset, schemeNames };
+  const toc = decodeToc(await source.read(tocOffset, tocSize, { signal }), place);
   return new Archive(source, tocOffset, toc, limits, options);
 }
 

@@ -1,8 +1,13 @@
 import { parseTargetId } from "../target/target-id.ts";
 
-/** `GROUP_TARGET.kpack`, as ROCm's tools name an archive of one target. */
+/**
+ * `GROUP_TARGET.kpack`, as ROCm's tools name an archive of one target. What would make it a path is written as `%XX`:
+ * a target's name comes from the input.
+ */
 export function archiveFileName(groupName: string, target: string): string {
-  return `${groupName}_${target}.kpack`;
+  return `${groupName}_${target}.kpack`.replace(/[/\\\0]/g, (character) => {
+    return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
+  });
 }
 
 /**

@@ -1,5 +1,7 @@
-/** Longest name of a file or folder on common file systems, in bytes. */
-const NAME_LIMIT = 255;
+import { parseTargetId } from "../target/target-id.ts";
+
+/** Common file systems have names of up to 255 bytes; this leaves room for an extension. */
+const NAME_LIMIT = 240;
 /** Names that Windows keeps for devices, with any extension. */
 const DEVICE_NAME = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?$/i;
 
@@ -9,6 +11,14 @@ const DEVICE_NAME = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?$/i;
  */
 export function safeRelativePath(text: string): string {
   return text.split("/").map(safeName).join("/");
+}
+
+/**
+ * The name of a target's folder, with `_` for `:`. What is no target id is written so that it cannot be taken for one.
+ */
+export function targetFolderName(target: string): string {
+  if (parseTargetId(target)) return safeName(target.replaceAll(":", "_"));
+  return safeName(target).replace(/[/_]/g, escapeCharacter);
 }
 
 /** Whether a program that joins the text to a folder and writes there could write elsewhere, on some system. */

@@ -2,6 +2,7 @@ import { encodeUtf8, printable } from "../bytes/text.ts";
 import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
 import { type BinaryColumns, type EntryColumns, GrowingColumn } from "./toc-columns.ts";
 import { equalRuns, hashBytes, isUtf8 } from "./toc.ts";
+import { KeyTable } from "./key-table.ts";
 import { readUsualEntry } from "./usual-entry.ts";
 
 /** Ordinals are u32 in every scheme there is; this also keeps them in a column of 32 bits. */
@@ -25,8 +26,7 @@ class EntryDecoder {
   readonly #reader: MessagePackReader;
   readonly #keyPositions: GrowingColumn<Uint32Array>;
   readonly #firstEntries: GrowingColumn<Uint32Array>;
-  readonly #table: Uint32Array;
-  readonly #mask: number;
+  readonly #table = new KeyTable();
   readonly #binaryCount: number;
   readonly #targets = new GrowingColumn((length) => new Uint32Array(length), 1024);
   readonly #ordinals = new GrowingColumn((length) => new Uint32Array(length), 1024);
@@ -45,12 +45,8 @@ class EntryDecoder {
   constructor(reader: MessagePackReader) {
     this.#reader = reader;
     this.#binaryCount = reader.mapSize("toc");
-    let slots = 16;
-    while (slots < this.#binaryCount * 2) slots *= 2;
-    this.#table = new Uint32Array(slots);
-    this.#mask = slots - 1;
-    this.#keyPositions = new GrowingColumn((length) => new Uint32Array(length), this.#binaryCount);
-    this.#firstEntries = new GrowingColumn((length) => new Uint32Array(length), this.#binaryCount + 1);
+    this.#keyPositions = new GrowingColumn((length) => new Uint32Array(length), 1024);
+    this.#firstEntries = new GrowingColumn((length) => new Uint32Array(length), 1024);
   }
 
   decode(): EntryColumns {
@@ -60,8 +56,8 @@ class EntryDecoder {
       count: this.#binaryCount,
       keyPositions: this.#keyPositions.finish(),
       firstEntries: this.#firstEntries.finish(),
-      table: this.#table,
-      mask: this.#mask,
+      table: this.#table.slots,
+      mask: this.#table.mask,
     };
     return {
       count: this.#ordinals.length,
@@ -117,19 +113,17 @@ class EntryDecoder {
     if (!isUtf8(reader.bytes, start, end)) {
       throw reader.error("MALFORMED_TEXT", "a string is not valid UTF-8", "binary key in toc");
     }
-    let slot = hashBytes(reader.bytes, start, end) & this.#mask;
-    for (let other = this.#table[slot] ?? 0; other !== 0; other = this.#table[slot] ?? 0) {
-      if (this.#sameString(this.#keyPositions.at(other - 1), start, end)) {
-        reader.position = position;
-        throw reader.error(
-          "DUPLICATE_KEY",
-          "the same binary key stands twice in the TOC",
-          this.#field(position),
-        );
-      }
-      slot = (slot + 1) & this.#mask;
+    const found = this.#table.add(hashBytes(reader.bytes, start, end), binary, (other) =>
+      this.#sameString(this.#keyPositions.at(other), start, end),
+    );
+    if (found !== undefined) {
+      reader.position = position;
+      throw reader.error(
+        "DUPLICATE_KEY",
+        "the same binary key stands twice in the TOC",
+        this.#field(position),
+      );
     }
-    this.#table[slot] = binary + 1;
     reader.position = end;
   }
 

@@ -11,6 +11,8 @@ export interface TocPlace {
   readonly file: string;
   /** Absolute offset of the TOC. */
   readonly tocOffset: number;
+  /** Names of the schemes that are known, for a message. */
+  readonly schemeNames: readonly string[];
 }
 
 /**
@@ -57,7 +59,7 @@ export function decodeToc(bytes: Uint8Array, place: TocPlace): Toc {
         targets = readTargets(reader, name);
         break;
       case "compression_scheme":
-        schemeName = readSchemeName(reader, name);
+        schemeName = readSchemeName(reader, name, place.schemeNames);
         break;
       case "toc":
         reader.deepest = 0;
@@ -103,10 +105,10 @@ function readTargets(reader: MessagePackReader, field: string): readonly string[
   return targets;
 }
 
-function readSchemeName(reader: MessagePackReader, field: string): string {
+function readSchemeName(reader: MessagePackReader, field: string, known: readonly string[]): string {
   const kind = reader.kind(field);
   if (kind !== "string") {
-    throw reader.error("UNKNOWN_SCHEME", "the compression scheme is no text", field, "a scheme's name", kind);
+    throw reader.error("UNKNOWN_SCHEME", "the compression scheme is no text", field, known.join(", "), kind);
   }
   return reader.string(field);
 }

@@ -1,6 +1,5 @@
 import { type Codecs, requireCodec, type ZstdCodec } from "../codec/codec.ts";
 import { LimitError } from "../errors/errors.ts";
-import { ByteWriter } from "../bytes/byte-writer.ts";
 import {
   type BlobArea,
   type CompressionScheme,
@@ -99,9 +98,7 @@ class ZstdPerKernelCompressor implements KernelCompressor<Uint8Array> {
 }
 
 function uint32(value: number): Uint8Array {
-  const writer = new ByteWriter(4);
-  writer.u32(value);
-  return writer.finish();
+  return Uint8Array.of(value, value >>> 8, value >>> 16, value >>> 24);
 }
 
 function readerLimit(field: string, limit: number, found: number, what: string): LimitError {

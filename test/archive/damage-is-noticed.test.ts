@@ -79,9 +79,12 @@ describe("bit rot", () => {
 
 describe("the kernels' hashes", () => {
   it("are XXH64 of each kernel, by ordinal", async () => {
-    const { bytes } = await writeToMemory(kernelsToWrite([new Uint8Array(0), new TextEncoder().encode("a")]), {
-      scheme: none,
-    });
+    const { bytes } = await writeToMemory(
+      kernelsToWrite([new Uint8Array(0), new TextEncoder().encode("a")]),
+      {
+        scheme: none,
+      },
+    );
     const archive = await openBytes(bytes);
     // The reference values of the xxHash project.
     assert.equal(archive.kernelHash(0), "ef46db3751d8e999");
@@ -104,10 +107,7 @@ describe("the kernels' hashes", () => {
     const archive = await openBytes(bytes);
     assert.equal(archive.kernelHash(0), undefined);
     assert.deepEqual([...archive.toc.presentKeys].slice(-2), ["compression_scheme", "blobs"]);
-    assert.deepEqual(
-      await archive.readKernel("lib/k0.so#0", "gfx942", { checkHash: true }),
-      KERNELS[0],
-    );
+    assert.deepEqual(await archive.readKernel("lib/k0.so#0", "gfx942", { checkHash: true }), KERNELS[0]);
   });
 
   it("in a form that is not known are a warning and are not checked", async () => {

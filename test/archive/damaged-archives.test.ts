@@ -1,15 +1,20 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Archive, isKpackError, type KpackErrorCode } from "../../src/node.ts";
-import { type ExpectedKernel, expectedArchive, expectedArchives, fixtureBytes } from "../support/archive-fixtures.ts";
+import {
+  type ExpectedKernel,
+  expectedArchive,
+  expectedArchives,
+  fixtureBytes,
+} from "../support/archive-fixtures.ts";
 import { kpackError } from "../support/expect-error.ts";
 import { openBytes, sha256 } from "../support/kernels.ts";
 
 /** At which moment, with which code, naming which field. */
 type Damage = readonly ["open" | "get", KpackErrorCode, RegExp];
 
-const entry = /^toc\["lib\/liba\.so#0"\]\.gfx906$/;
-const ordinal = /^toc\["lib\/liba\.so#0"\]\.gfx906\.ordinal$/;
+const entryField = /^toc\["lib\/liba\.so#0"\]\.gfx906$/;
+const ordinalField = /^toc\["lib\/liba\.so#0"\]\.gfx906\.ordinal$/;
 const frame0 = /^frame 0 \(lib\/liba\.so#0 gfx906\)/;
 
 const DAMAGES: Readonly<Record<string, Damage>> = {
@@ -24,11 +29,11 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   bomb_frame_claims_2_62: ["get", "SIZE_MISMATCH", /content size/],
   bomb_lies_small: ["get", "SIZE_MISMATCH", /^frame 0 \(lib\/b\.so#0 gfx1100\)/],
   bomb_true_4GiB: ["get", "LIMIT_EXCEEDED", /^frame 0 \(lib\/b\.so#0 gfx1100\)/],
-  dup_arch_key: ["open", "DUPLICATE_KEY", entry],
+  dup_arch_key: ["open", "DUPLICATE_KEY", entryField],
   dup_binary_key: ["open", "DUPLICATE_KEY", /^toc\["lib\/liba\.so#0"\]$/],
   empty_file: ["open", "EMPTY_FILE", /^\(no field\)$/],
-  entry_no_ordinal: ["open", "MISSING_KEY", ordinal],
-  entry_not_map: ["open", "WRONG_TYPE", entry],
+  entry_no_ordinal: ["open", "MISSING_KEY", ordinalField],
+  entry_not_map: ["open", "WRONG_TYPE", entryField],
   header_cut_15: ["open", "TRUNCATED", /^header$/],
   magic: ["open", "BAD_MAGIC", /^magic$/],
   missing_blobs: ["open", "MISSING_KEY", /^blobs$/],
@@ -37,10 +42,10 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   msgpack_deep_nesting: ["open", "WRONG_TYPE", /^toc$/],
   msgpack_many_arrays_bomb: ["open", "COUNT_TOO_LARGE", /^x$/],
   msgpack_str_4G: ["open", "TRUNCATED", /TOC/],
-  ordinal_negative: ["open", "WRONG_TYPE", ordinal],
+  ordinal_negative: ["open", "WRONG_TYPE", ordinalField],
   ordinal_out_of_range_none: ["get", "ORDINAL_OUT_OF_RANGE", /^ordinal of bin\/app#0 gfx1100$/],
   ordinal_out_of_range_zstd: ["get", "ORDINAL_OUT_OF_RANGE", /^ordinal of lib\/liba\.so#0 gfx906$/],
-  ordinal_string: ["open", "WRONG_TYPE", ordinal],
+  ordinal_string: ["open", "WRONG_TYPE", ordinalField],
   scheme_not_string: ["open", "UNKNOWN_SCHEME", /^compression_scheme$/],
   scheme_unknown: ["open", "UNKNOWN_SCHEME", /^compression_scheme$/],
   toc_array: ["open", "WRONG_TYPE", /^TOC$/],
@@ -97,7 +102,7 @@ describe("damaged archives", () => {
       if (error?.strictness === "must") assert.ok(nameOf(path) in DAMAGES, path);
   });
 
-  for (const [path] of damaged.filter(([path]) => nameOf(path) in DAMAGES)) {
+  for (const [path] of damaged.filter(([one]) => nameOf(one) in DAMAGES)) {
     const [when, code, field] = DAMAGES[nameOf(path)] as Damage;
     it(`${nameOf(path)}: ${code} on ${when}`, async () => {
       const bytes = fixtureBytes(path);
@@ -108,7 +113,7 @@ describe("damaged archives", () => {
         if (when === "open") return;
         let first: unknown;
         for (const entry of archive.entries)
-          await archive.readKernel(entry).catch((error: unknown) => (first ??= error));
+          await archive.readKernel(entry).catch((reason: unknown) => (first ??= reason));
         if (first !== undefined) throw first;
       }, code);
       assert.match(error.field ?? "(no field)", field, error.message);
@@ -127,7 +132,9 @@ describe("damaged archives", () => {
       });
       if (!archive) continue;
       for (const entry of archive.entries) {
-        const wanted: ExpectedKernel | undefined = kernels.find((one) => one.binary === entry.binaryKey && one.arch === entry.target);
+        const wanted: ExpectedKernel | undefined = kernels.find(
+          (one) => one.binary === entry.binaryKey && one.arch === entry.target,
+        );
         try {
           const bytes: Uint8Array = await archive.readKernel(entry);
           if (wanted) assert.equal(sha256(bytes), wanted.sha256, `${path}: ${entry.id}`);

@@ -19,7 +19,9 @@ import { FaultySink } from "../support/faulty-sinks.ts";
 import { kernelsToWrite, readAll, sampleKernel } from "../support/kernels.ts";
 
 const zstd = zstdPerKernel({ codecs: nodeCodecs });
-const KERNELS = kernelsToWrite([4000, 0, 100, 20_000, 3000, 3001].map((size, index) => sampleKernel(index, size)));
+const KERNELS = kernelsToWrite(
+  [4000, 0, 100, 20_000, 3000, 3001].map((size, index) => sampleKernel(index, size)),
+);
 const OPTIONS = { groupName: "g", family: "f" };
 
 let folder = "";

@@ -1,24 +1,27 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decode } from "@msgpack/msgpack";
-import {
-  MessagePackExtension,
-  MessagePackFloat,
-  nodeCodecs,
-  none,
-  zstdPerKernel,
-} from "../../src/node.ts";
+import { MessagePackExtension, MessagePackFloat, nodeCodecs, none, zstdPerKernel } from "../../src/node.ts";
 import { entryOf, noneArchive } from "../support/archive-builder.ts";
 import { expectedArchives, fixtureBytes } from "../support/archive-fixtures.ts";
-import { kernelsDigest, kernelToWrite, openBytes, readAll, sampleKernel, writeToMemory } from "../support/kernels.ts";
+import {
+  kernelsDigest,
+  kernelToWrite,
+  openBytes,
+  readAll,
+  sampleKernel,
+  writeToMemory,
+} from "../support/kernels.ts";
 import { map, raw } from "../support/raw-msgpack.ts";
 import { carriedFields, rewrite } from "../support/rewrite.ts";
 
 const zstd = zstdPerKernel({ codecs: nodeCodecs });
+/** Without the one of 5000 kernels, which shows nothing more here and takes its time. */
+const ofRocm = expectedArchives.filter(([path]) => path.startsWith("D/ok/") && !path.includes("many5000"));
 const EXACT = { shareIdentical: false, extraFields: false };
 
 describe("an archive that is read and written again", () => {
-  for (const [path] of expectedArchives.filter(([path]) => path.startsWith("D/ok/none_"))) {
+  for (const [path] of expectedArchives.filter(([one]) => one.startsWith("D/ok/none_"))) {
     it(`${path} comes out byte for byte as ROCm's tool wrote it`, async () => {
       const bytes = fixtureBytes(path);
       const again = await rewrite(await openBytes(bytes), none, EXACT);
@@ -26,7 +29,7 @@ describe("an archive that is read and written again", () => {
     });
   }
 
-  for (const [path, expected] of expectedArchives.filter(([path]) => path.startsWith("D/ok/"))) {
+  for (const [path, expected] of ofRocm) {
     it(`${path} keeps its kernels and its TOC in the other scheme and back`, async () => {
       const first = await openBytes(fixtureBytes(path));
       const [other, own] = first.schemeName === "none" ? [zstd, none] : [none, zstd];
@@ -48,7 +51,7 @@ describe("an archive that is read and written again", () => {
   }
 
   it("by zstd-per-kernel keeps the layout that ROCm's tool writes", async () => {
-    for (const [path] of expectedArchives.filter(([path]) => path.startsWith("D/ok/zstd_"))) {
+    for (const [path] of ofRocm.filter(([one]) => one.startsWith("D/ok/zstd_"))) {
       const first = await openBytes(fixtureBytes(path));
       const again = await openBytes(await rewrite(first, zstd, EXACT));
       const plain = (archive: typeof first): object => ({

@@ -24,10 +24,14 @@ describe("writing an archive", () => {
       const { bytes } = await writeToMemory(kernelsToWrite([A]), { scheme, groupName: "blas", family: "f" });
       const archive = await openBytes(bytes);
       assert.deepEqual(archive.findings, []);
-      assert.deepEqual(
-        [...archive.toc.presentKeys].slice(0, 6),
-        ["format_version", "group_name", "gfx_arch_family", "gfx_arches", "toc", "compression_scheme"],
-      );
+      assert.deepEqual([...archive.toc.presentKeys].slice(0, 6), [
+        "format_version",
+        "group_name",
+        "gfx_arch_family",
+        "gfx_arches",
+        "toc",
+        "compression_scheme",
+      ]);
       const toc = decode(bytes.subarray(archive.tocOffset)) as Record<string, unknown>; // throws on more bytes
       assert.equal(toc["group_name"], "blas");
       assert.deepEqual(toc["toc"], {
@@ -169,6 +173,61 @@ describe("writing an archive", () => {
       most = 0;
       await writeToMemory(kernelsToWrite(kernels), { scheme, jobs });
       assert.equal(most, jobs);
+    }
+  });
+});
+
+describe("writing many kernels", () => {
+  const kernels = Array.from({ length: 40 }, (_, index) => sampleKernel(index, 500 - index));
+
+  it("may use the memory of one kernel again for the next", async () => {
+    // As files do it: the buffer that is handed in is filled, and what was in it before is gone.
+    const filling = kernels.map(
+      (bytes, index): KernelToWrite => ({
+        kernel: {
+          size: bytes.length,
+          read: async (options) => {
+            const buffer = options?.buffer?.subarray(0, bytes.length) ?? new Uint8Array(bytes.length);
+            buffer.set(bytes);
+            return buffer;
+          },
+        },
+        entries: [{ binaryKey: `k${index}`, target: "t" }],
+      }),
+    );
+    for (const scheme of [none, zstd])
+      for (const jobs of [1, 3]) {
+        const archive = await openBytes((await writeToMemory(filling, { scheme, jobs })).bytes);
+        for (const entry of archive.entries)
+          assert.deepEqual(await archive.readKernel(entry, { checkHash: true }), kernels[entry.ordinal]);
+      }
+  });
+
+  it("reads no further ahead of what was written than twice the jobs", async () => {
+    for (const jobs of [1, 3]) {
+      let read = 0;
+      let written = 0;
+      let ahead = 0;
+      async function* counted(): AsyncGenerator<KernelToWrite> {
+        for (const kernel of kernelsToWrite(kernels)) {
+          read += 1;
+          ahead = Math.max(ahead, read - written);
+          yield kernel;
+        }
+      }
+      const scheme: typeof none = {
+        ...none,
+        createCompressor: () => ({
+          prepareKernel: async ({ bytes }) => bytes.slice(),
+          finalize: async (inputs) => {
+            for await (const _ of inputs) written += 1;
+            return { blobs: [] };
+          },
+        }),
+      };
+      await writeToMemory(counted(), { scheme, jobs });
+      assert.equal(written, kernels.length);
+      assert.ok(ahead <= 2 * jobs + 1, `${ahead} with ${jobs} jobs`);
     }
   });
 });

@@ -106,10 +106,7 @@ for (const [name, make] of Object.entries(SOURCES)) {
     it("serves many reads at once", async () => {
       const reads = Array.from({ length: 200 }, async (_, index) => {
         const bytes = await source.read(index * 37, 1 + index);
-        assert.deepEqual(
-          Buffer.from(bytes),
-          Buffer.from(BYTES.subarray(index * 37, index * 37 + 1 + index)),
-        );
+        assert.deepEqual(Buffer.from(bytes), Buffer.from(BYTES.subarray(index * 37, index * 37 + 1 + index)));
       });
       assert.equal((await Promise.all(reads)).length, 200);
     });

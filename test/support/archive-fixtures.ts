@@ -48,7 +48,9 @@ const expected = JSON.parse(readFileSync(join(FIXTURES, "expected-archives.json"
 };
 
 /** All archives with their path as in EXPECTED.json, for example `D/ok/none_base.kpack`. */
-export const expectedArchives: readonly (readonly [string, ExpectedArchive])[] = Object.entries(expected.files);
+export const expectedArchives: readonly (readonly [string, ExpectedArchive])[] = Object.entries(
+  expected.files,
+);
 
 export function expectedArchive(path: string): ExpectedArchive {
   const found = expected.files[path];

@@ -1,5 +1,11 @@
 import { createHash } from "node:crypto";
-import type { Archive, EntryToWrite, KernelToWrite, WriteArchiveOptions, WriteSummary } from "../../src/node.ts";
+import type {
+  Archive,
+  EntryToWrite,
+  KernelToWrite,
+  WriteArchiveOptions,
+  WriteSummary,
+} from "../../src/node.ts";
 import { memorySink, memorySource, openArchive, writeArchive } from "../../src/node.ts";
 
 export function sha256(bytes: Uint8Array): string {

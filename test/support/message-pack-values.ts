@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { MessagePackExtension, MessagePackFloat, type MessagePackValue } from "../../src/node.ts";
 
 const leaf: fc.Arbitrary<MessagePackValue> = fc.oneof(
@@ -11,9 +11,9 @@ const leaf: fc.Arbitrary<MessagePackValue> = fc.oneof(
   fc.constantFrom(127, 128, 255, 256, 65535, 65536, 2 ** 32 - 1, 2 ** 32),
   fc.double().map((value) => (Number.isInteger(value) ? new MessagePackFloat(value) : value)),
   fc.string({ unit: "binary", maxLength: 40 }),
-  fc.constantFrom(31, 32, 255, 256, 65535, 65536).map((size) => "x".repeat(size)),
+  fc.constantFrom(31, 32, 255, 256).map((size) => "x".repeat(size)),
   fc.uint8Array({ maxLength: 40 }),
-  fc.constantFrom(255, 256, 65535, 65536).map((size) => new Uint8Array(size)),
+  fc.constantFrom(255, 256).map((size) => new Uint8Array(size)),
   fc
     .tuple(fc.integer({ min: 0, max: 127 }), fc.uint8Array({ maxLength: 20 }))
     .map(([type, data]) => new MessagePackExtension(type, data)),
@@ -43,7 +43,8 @@ export function canonical(value: unknown): unknown {
   if (value instanceof MessagePackExtension)
     return `extension ${value.type} ${Buffer.from(value.data).toString("hex")}`;
   if (Array.isArray(value)) return value.map(canonical);
-  if (value instanceof Map) return { pairs: [...value].map(([key, one]) => [canonical(key), canonical(one)]) };
+  if (value instanceof Map)
+    return { pairs: [...value].map(([key, one]) => [canonical(key), canonical(one)]) };
   if (typeof value === "string") return `text ${value}`;
   return value;
 }

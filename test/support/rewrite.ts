@@ -13,7 +13,7 @@ export function carriedFields(archive: Archive): readonly EncodedField[] {
 export function kernelsOf(archive: Archive): readonly KernelToWrite[] {
   const byOrdinal = Map.groupBy(archive.entries, (entry) => entry.ordinal);
   return [...byOrdinal]
-    .sort(([a], [b]) => a - b)
+    .toSorted(([a], [b]) => a - b)
     .map(([, entries]) => {
       const first = entries[0];
       if (!first) throw new Error("a group is never empty");

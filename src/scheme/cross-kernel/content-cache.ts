@@ -1,0 +1,46 @@
+/**
+ * Decoded contents of frames, within a budget of bytes. What is asked for again soon (a shared dictionary) stays; what
+ * was not used for the longest time goes. Requests for a content that is being decoded wait for that one decoding.
+ */
+export class ContentCache {
+  readonly #budget: number;
+  readonly #contents = new Map<number, Uint8Array>();
+  readonly #decoding = new Map<number, Promise<Uint8Array>>();
+  #size = 0;
+
+  constructor(budget: number) {
+    this.#budget = budget;
+  }
+
+  /** The frame's content, decoded by `decode` unless it is here. A failure is not kept. */
+  async get(frame: number, decode: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    const content = this.#contents.get(frame);
+    if (content) {
+      this.#contents.delete(frame); // to the end: it was used last
+      this.#contents.set(frame, content);
+      return content;
+    }
+    const running = this.#decoding.get(frame);
+    if (running) return await running;
+    const decoding = decode();
+    this.#decoding.set(frame, decoding);
+    try {
+      const decoded = await decoding;
+      this.#keep(frame, decoded);
+      return decoded;
+    } finally {
+      this.#decoding.delete(frame);
+    }
+  }
+
+  #keep(frame: number, content: Uint8Array): void {
+    if (content.length > this.#budget) return;
+    this.#contents.set(frame, content);
+    this.#size += content.length;
+    for (const [oldest, { length }] of this.#contents) {
+      if (this.#size <= this.#budget) return;
+      this.#contents.delete(oldest);
+      this.#size -= length;
+    }
+  }
+}

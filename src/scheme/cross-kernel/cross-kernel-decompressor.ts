@@ -1,0 +1,166 @@
+import type { Extent } from "../../bytes/extent.ts";
+import type { Codecs } from "../../codec/codec.ts";
+import { FormatError, LimitError } from "../../errors/errors.ts";
+import type { OnFinding } from "../../errors/finding.ts";
+import { checkInsideArea, reportCoverage, USUAL_AREA_START } from "../area-check.ts";
+import { decodeFrame } from "../decode-frame.ts";
+import {
+  checkOrdinal,
+  type DecompressOptions,
+  type DecompressorContext,
+  type KernelDecompressor,
+  type SchemeFields,
+} from "../scheme.ts";
+import { ContentCache } from "./content-cache.ts";
+import { FrameGraph, type Slice } from "./frame-graph.ts";
+
+/** A raw dictionary that begins with these bytes would be taken for a trained one. */
+const TRAINED_DICTIONARY_MAGIC = 0xec30a437;
+
+export class CrossKernelDecompressor implements KernelDecompressor {
+  readonly graph: FrameGraph;
+  readonly #codecs: Codecs;
+  readonly #context: DecompressorContext;
+  readonly #cache: ContentCache;
+  /** Frames that are a dictionary of others, or that several kernels are in: worth keeping once decoded. */
+  readonly #shared: ReadonlySet<number>;
+
+  constructor(codecs: Codecs, fields: SchemeFields, context: DecompressorContext, cacheSize: number) {
+    this.#codecs = codecs;
+    this.#context = context;
+    this.graph = new FrameGraph(fields, context.source.name);
+    this.#cache = new ContentCache(cacheSize);
+    this.#shared = sharedFrames(this.graph);
+  }
+
+  async kernelCount(): Promise<number> {
+    return this.graph.kernelCount;
+  }
+
+  async decompressKernel(ordinal: number, options: DecompressOptions = {}): Promise<Uint8Array> {
+    const slices = this.#slices(ordinal, options.id);
+    const size = slices.reduce((sum, slice) => sum + slice.size, 0);
+    this.#checkSize(size, ordinal, options);
+    const [only] = slices;
+    if (slices.length === 1 && only) return await this.#slice(only, options);
+    const parts = await Promise.all(slices.map((slice) => this.#slice(slice, options)));
+    const kernel = new Uint8Array(size);
+    let position = 0;
+    for (const part of parts) {
+      kernel.set(part, position);
+      position += part.length;
+    }
+    return kernel;
+  }
+
+  async storedExtents(ordinal: number): Promise<readonly Extent[]> {
+    const frames = new Set(this.#slices(ordinal, undefined).map(({ frame }) => frame));
+    return [...frames].map((frame) => this.graph.frame(frame).extent);
+  }
+
+  async verifyArea(onFinding: OnFinding): Promise<void> {
+    const { source, tocOffset } = this.#context;
+    const extents = Array.from(
+      { length: this.graph.frameCount },
+      (_, frame) => this.graph.frame(frame).extent,
+    );
+    reportCoverage(extents, USUAL_AREA_START, tocOffset, source.name, onFinding);
+  }
+
+  #slices(ordinal: number, id: string | undefined): readonly Slice[] {
+    checkOrdinal(ordinal, this.graph.kernelCount, { file: this.#context.source.name, id });
+    return this.graph.slices(ordinal);
+  }
+
+  #checkSize(size: number, ordinal: number, options: DecompressOptions): void {
+    const { source, limits } = this.#context;
+    const place = { file: source.name, field: `slices of kernel ${options.id ?? ordinal}` };
+    if (options.expectedSize !== undefined && options.expectedSize !== size) {
+      throw new FormatError("SIZE_MISMATCH", "the kernel's size is not the one that the TOC states", {
+        ...place,
+        expected: options.expectedSize,
+        found: size,
+      });
+    }
+    if (size > limits.kernelSize) {
+      throw new LimitError("LIMIT_EXCEEDED", "the kernel is larger than the limit for one kernel", {
+        ...place,
+        expected: `at most ${limits.kernelSize} bytes`,
+        found: size,
+      });
+    }
+  }
+
+  /** A part of a frame's content that does not keep the rest of it alive. */
+  async #slice({ frame, offset, size }: Slice, options: DecompressOptions): Promise<Uint8Array> {
+    const content = await this.#content(frame, options);
+    return size === content.length ? content : content.slice(offset, offset + size);
+  }
+
+  async #content(frame: number, options: DecompressOptions): Promise<Uint8Array> {
+    if (!this.#shared.has(frame)) return await this.#decode(frame, options);
+    // Others may wait for a shared frame: one caller's abort must not fail them.
+    return await this.#cache.get(frame, () => this.#decode(frame, { onFinding: options.onFinding }));
+  }
+
+  async #decode(index: number, options: DecompressOptions): Promise<Uint8Array> {
+    const { source, tocOffset, limits } = this.#context;
+    const { extent, contentSize, dictionaries } = this.graph.frame(index);
+    const field = `frame ${index}`;
+    checkInsideArea(extent, { file: source.name, tocOffset, fileSize: source.size }, field);
+    const [stored, ...contents] = await Promise.all([
+      source.read(extent.offset, extent.size, { signal: options.signal }),
+      ...dictionaries.map((dictionary) => this.#content(dictionary, options)),
+    ]);
+    return await decodeFrame(stored, {
+      codecs: this.#codecs,
+      file: source.name,
+      offset: extent.offset,
+      field,
+      expectedSize: contentSize,
+      limit: limits.kernelSize,
+      dictionary: this.#dictionary(contents, field),
+      onFinding: options.onFinding,
+      signal: options.signal,
+    });
+  }
+
+  #dictionary(contents: readonly Uint8Array[], field: string): Uint8Array | undefined {
+    const dictionary = joinContents(contents);
+    if (!dictionary || dictionary.length < 4) return dictionary;
+    const magic = new DataView(dictionary.buffer, dictionary.byteOffset, 4).getUint32(0, true);
+    if (magic !== TRAINED_DICTIONARY_MAGIC) return dictionary;
+    throw new FormatError("FRAME_GRAPH", "the frame's dictionary begins like a trained one", {
+      file: this.#context.source.name,
+      field,
+    });
+  }
+}
+
+/** The raw dictionary that contents make, one after the other. */
+export function joinContents(contents: readonly Uint8Array[]): Uint8Array | undefined {
+  const [first, ...others] = contents;
+  if (first === undefined || others.length === 0) return first;
+  const joined = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0));
+  let position = 0;
+  for (const content of contents) {
+    joined.set(content, position);
+    position += content.length;
+  }
+  return joined;
+}
+
+function sharedFrames(graph: FrameGraph): ReadonlySet<number> {
+  const shared = new Set<number>();
+  const usedBy = new Map<number, number>();
+  for (let frame = 0; frame < graph.frameCount; frame++) {
+    for (const dictionary of graph.frame(frame).dictionaries) shared.add(dictionary);
+  }
+  for (let ordinal = 0; ordinal < graph.kernelCount; ordinal++) {
+    for (const { frame } of graph.slices(ordinal)) {
+      if ((usedBy.get(frame) ?? ordinal) !== ordinal) shared.add(frame);
+      usedBy.set(frame, ordinal);
+    }
+  }
+  return shared;
+}
