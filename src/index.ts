@@ -38,6 +38,9 @@ export type { Finding, FindingCode, FindingSeverity, OnFinding } from "./errors/
 export type { OnProgress, Progress } from "./errors/progress.ts";
 export { MessagePackExtension, MessagePackFloat } from "./msgpack/message-pack-value.ts";
 export type { MessagePackValue } from "./msgpack/message-pack-value.ts";
+export { verifyArchive } from "./operations/verify.ts";
+export type { VerifyOptions, VerifyReport } from "./operations/verify.ts";
+export type { ReaderName, ReaderVerdict } from "./operations/reader-acceptance.ts";
 export { none } from "./scheme/none.ts";
 export { checkOrdinal, findScheme } from "./scheme/scheme.ts";
 export type {
@@ -53,6 +56,10 @@ export type {
   NewSchemeFields,
   SchemeFields,
 } from "./scheme/scheme.ts";
+export { zstdCrossKernel } from "./scheme/cross-kernel/zstd-cross-kernel.ts";
+export type { CrossKernelOptions } from "./scheme/cross-kernel/zstd-cross-kernel.ts";
+export type { Effort } from "./scheme/cross-kernel/effort.ts";
+export type { PlannerName } from "./scheme/cross-kernel/planner.ts";
 export { zstdPerKernel } from "./scheme/zstd-per-kernel.ts";
 export { memorySink } from "./sink/memory-sink.ts";
 export type { Sink } from "./sink/sink.ts";

@@ -7,3 +7,22 @@ export { builtInSchemes } from "./scheme/built-in-schemes.node.ts";
 export { nodeCodecs } from "./codec/node-codecs.node.ts";
 export { createFile } from "./sink/file-sink.node.ts";
 export { openFile } from "./source/file-source.node.ts";
+export { convertArchive } from "./operations/convert.node.ts";
+export type { ConvertOptions } from "./operations/convert.node.ts";
+export { extractKernels } from "./operations/extract.node.ts";
+export type { ExtractedFile, ExtractOptions } from "./operations/extract.node.ts";
+export { describeArchive } from "./operations/info.node.ts";
+export type { ArchiveInfo, TargetInfo } from "./operations/info.node.ts";
+export { listFile } from "./operations/list.node.ts";
+export type {
+  ArchiveListing,
+  DeviceCodeListing,
+  ListedEntry,
+  ListedPayload,
+  Listing,
+  ListOptions,
+} from "./operations/list.node.ts";
+export { pack } from "./operations/pack.node.ts";
+export type { PackedArchive, PackOptions, PackResult } from "./operations/pack.node.ts";
+export { unbundle } from "./operations/unbundle.node.ts";
+export type { UnbundledFile, UnbundleOptions } from "./operations/unbundle.node.ts";

@@ -11,6 +11,7 @@ import { KernelHashes } from "./kernel-hashes.ts";
 import { PreparedKernels } from "./prepared-kernels.ts";
 import { encodeToc, type NewEntry } from "./toc-encode.ts";
 
+/** What an archive is called, and how it is written. */
 export interface WriteArchiveOptions {
   readonly groupName: string;
   readonly family: string;
@@ -30,6 +31,7 @@ export interface WriteArchiveOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What an archive that was written holds. */
 export interface WriteSummary {
   readonly entries: number;
   /** Kernels stored: entries that share one count once. */

@@ -18,6 +18,7 @@ import { KernelHashes } from "./kernel-hashes.ts";
 import { findBinary, type Toc } from "./toc.ts";
 import { decodeToc } from "./toc-decode.ts";
 
+/** How an archive is opened: the schemes it may have, limits, where oddities go. */
 export interface OpenArchiveOptions {
   /** The schemes that may occur. `rocm-kpack/node` fills in the built-in ones. */
   readonly schemes: readonly CompressionScheme[];
@@ -27,6 +28,7 @@ export interface OpenArchiveOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** How one kernel is read. */
 export interface ReadKernelOptions {
   /** Compare with the hash that the archive holds, where it holds one. @default false */
   readonly checkHash?: boolean | undefined;
@@ -35,6 +37,7 @@ export interface ReadKernelOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** How many kernels are read one after another. */
 export interface ReadKernelsOptions extends ReadKernelOptions {
   /** How many kernels are read and decoded at once. @default 4 */
   readonly jobs?: number | undefined;

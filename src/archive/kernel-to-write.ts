@@ -15,6 +15,7 @@ export interface KernelToWrite {
   readonly entries: readonly EntryToWrite[];
 }
 
+/** A line of the table of contents to be: who uses a kernel, on which target. */
 export interface EntryToWrite {
   /** For example `lib/libfoo.so#0`; `\` becomes `/`. */
   readonly binaryKey: string;

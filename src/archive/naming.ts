@@ -11,7 +11,7 @@ export function archiveFileName(groupName: string, target: string): string {
 }
 
 /**
- * A group's name from a file's or folder's: `librocsparse.so.0.1` and `rocsparse.dll` give `rocsparse`.
+ * A group's name from a file's or folder's: `librocsparse.so.0.1` and `rocsparse.dll` give `rocsparse`, `library` itself.
  * `path` has `/` as separator.
  */
 export function defaultGroupName(path: string): string {
@@ -21,8 +21,8 @@ export function defaultGroupName(path: string): string {
       .filter((part) => part !== "" && part !== "." && part !== "..")
       .at(-1) ?? "";
   const stem = name
-    .replace(/\.(?:so(?:\.[\d.]+)?|dll|exe|o|obj|hsaco|co|hipfb|kpack)$/i, "")
-    .replace(/^lib(?=.)/, "");
+    .replace(/^lib(?=[^.].*\.(?:so|dll|a)\b)/i, "")
+    .replace(/\.(?:so(?:\.[\d.]+)?|dll|exe|a|o|obj|hsaco|co|hipfb|kpack)$/i, "");
   return stem === "" ? "kernels" : stem;
 }
 

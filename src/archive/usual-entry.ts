@@ -3,11 +3,8 @@ import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
 import { equalRuns } from "./toc.ts";
 
 /** A map of three pairs: "type" and "hsaco", "ordinal"; then "original_size". */
-const BEGINNING: Uint8Array = Uint8Array.of(
-  0x83,
-  ...[0xa4, ...encodeUtf8("type"), 0xa5, ...encodeUtf8("hsaco")],
-  ...[0xa7, ...encodeUtf8("ordinal")],
-);
+const TYPE_HSACO: readonly number[] = [0xa4, ...encodeUtf8("type"), 0xa5, ...encodeUtf8("hsaco")];
+const BEGINNING: Uint8Array = Uint8Array.of(0x83, ...TYPE_HSACO, 0xa7, ...encodeUtf8("ordinal"));
 const MIDDLE: Uint8Array = Uint8Array.of(0xad, ...encodeUtf8("original_size"));
 
 /**

@@ -10,6 +10,7 @@ export interface Limits {
 
 const MIB = 1024 * 1024;
 
+/** The limits where none are given. */
 export const DEFAULT_LIMITS: Limits = { kernelSize: 2048 * MIB, bundleSize: 4096 * MIB, tocSize: 256 * MIB };
 
 export function withDefaultLimits(limits: Partial<Limits> | undefined): Limits {

@@ -1,13 +1,19 @@
 import { Command, CommanderError } from "@commander-js/extra-typings";
 import { readFileSync } from "node:fs";
 import { addConvert } from "./commands/convert.ts";
+import { addDiff } from "./commands/diff.ts";
+import { addDoctor } from "./commands/doctor.ts";
+import { addExplain } from "./commands/explain.ts";
 import { addExtract } from "./commands/extract.ts";
 import { addInfo } from "./commands/info.ts";
+import { addInspect } from "./commands/inspect.ts";
 import { addList } from "./commands/list.ts";
 import { addPack } from "./commands/pack.ts";
+import { addResolve } from "./commands/resolve.ts";
+import { addShrink } from "./commands/shrink.ts";
 import { addUnbundle } from "./commands/unbundle.ts";
 import { addVerify } from "./commands/verify.ts";
-import { reportError } from "./report-error.ts";
+import { printErrorDocument, reportError } from "./report-error.ts";
 import type { RunCommand } from "./run-command.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -25,6 +31,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (error.code !== "EPIPE") process.stderr.write(`kpack: ${error.message}\n`);
     process.exit(error.code === "EPIPE" ? status : 2);
   });
+  process.stderr.on("error", () => undefined); // nobody is there to be told
   const runCommand: RunCommand = async (options, work) => {
     const terminal = new Terminal({ ...options, signal: interruption.signal });
     try {
@@ -44,6 +51,9 @@ export async function run(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     status = error.exitCode === 0 ? 0 : 2; // commander has printed what is wrong
+    if (status !== 0 && args.includes("--json")) {
+      printErrorDocument({ code: "USAGE", message: error.message.replace(/^error: /, "") });
+    }
   } finally {
     process.removeListener("SIGINT", interrupt);
     process.removeListener("SIGTERM", interrupt);
@@ -56,6 +66,7 @@ function program(runCommand: RunCommand): Command {
     .description("Pack, inspect, verify and convert ROCm's packed kernel archives (.kpack).")
     .version(packageVersion(), "-V, --version")
     .exitOverride()
+    .configureHelp({ helpWidth: Math.min(100, process.stdout.columns || 100) })
     .showHelpAfterError('("kpack help" and "kpack help COMMAND" show how it is used)')
     .addHelpText(
       "after",
@@ -68,6 +79,12 @@ function program(runCommand: RunCommand): Command {
   addUnbundle(command, runCommand);
   addVerify(command, runCommand);
   addConvert(command, runCommand);
+  addInspect(command, runCommand);
+  addDiff(command, runCommand);
+  addShrink(command, runCommand);
+  addResolve(command, runCommand);
+  addDoctor(command, runCommand);
+  addExplain(command, runCommand);
   return command;
 }
 

@@ -10,30 +10,27 @@ export function reportError(error: unknown, json: boolean): ExitStatus {
     const lines = [`${colour("red", "kpack:")} ${printable(error.message)} [${error.code}]`];
     if (error.hint !== undefined) lines.push(`  ${printable(error.hint)}`);
     process.stderr.write(`${lines.join("\n")}\n`);
-    if (json) {
-      const { code, file, offset, field, expected, found, hint, summary } = error;
-      const document = {
-        schema: "kpack/error/1",
-        code,
-        message: summary,
-        file,
-        offset,
-        field,
-        expected,
-        found,
-        hint,
-      };
-      process.stdout.write(`${JSON.stringify(document, undefined, 2)}\n`);
-    }
+    const { code, file, offset, field, expected, found, hint, summary } = error;
+    if (json) printErrorDocument({ code, message: summary, file, offset, field, expected, found, hint });
     return status;
   }
   if (error instanceof RangeError || error instanceof UsageError) {
     process.stderr.write(
       `${colour("red", "kpack:")} ${printable(error.message)}\n  "kpack help" shows how it is used.\n`,
     );
+    if (json) printErrorDocument({ code: "USAGE", message: error.message });
     return 2;
   }
-  throw error;
+  // A fault of the program: no answer either, and its trace is what helps.
+  const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`${colour("red", "kpack:")} unexpected error, please report it: ${trace}\n`);
+  if (json) printErrorDocument({ code: "INTERNAL", message: String(error) });
+  return 2;
+}
+
+/** The one document of `--json` when there is no answer; see docs/json.md. */
+export function printErrorDocument(data: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify({ schema: "kpack/error/1", ...data }, undefined, 2)}\n`);
 }
 
 /** Options that contradict each other, or lack one another. */

@@ -68,9 +68,9 @@ export class Terminal {
 
 const COLOURS = { error: "red", warning: "yellow", note: "cyan" } as const;
 
-/** `warning: FILE: MESSAGE`. */
-export function formatFinding(finding: Finding): string {
-  const label = colour(COLOURS[finding.severity], `${finding.severity}:`);
+/** `warning: FILE: MESSAGE`, for the stream that it is written to. */
+export function formatFinding(finding: Finding, stream: NodeJS.WritableStream = process.stderr): string {
+  const label = colour(COLOURS[finding.severity], `${finding.severity}:`, stream);
   const place =
     finding.file !== undefined && !finding.message.startsWith(finding.file)
       ? `${printable(finding.file)}: `
@@ -78,7 +78,11 @@ export function formatFinding(finding: Finding): string {
   return `${label} ${place}${printable(finding.message)} [${finding.code}]`;
 }
 
-/** Coloured where stderr is a terminal that wants it; styleText honours NO_COLOR. */
-export function colour(format: "red" | "yellow" | "cyan" | "bold" | "green", text: string): string {
-  return styleText(format, text, { stream: process.stderr });
+/** Coloured where the stream is a terminal that wants it; styleText honours NO_COLOR. */
+export function colour(
+  format: "red" | "yellow" | "cyan" | "bold" | "green",
+  text: string,
+  stream: NodeJS.WritableStream = process.stderr,
+): string {
+  return styleText(format, text, { stream });
 }

@@ -106,9 +106,8 @@ export function parseMetadata(note: MetadataNote, file: string): CodeObjectMetad
 
 /** A function that only its descriptor tells of. */
 export function functionWithoutMetadata(name: string, descriptor: KernelDescriptor): KernelFunction {
-  const counts = Object.fromEntries(Object.keys(COUNTS).map((field) => [field, undefined]));
   return {
-    ...(counts as Record<CountField, undefined>),
+    ...countsOf(new Fields(new Map(), "", ""), 0),
     name,
     symbol: `${name}.kd`,
     ldsSize: descriptor.ldsSize,

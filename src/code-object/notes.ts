@@ -153,7 +153,7 @@ async function decodeYaml(note: ElfNote, file: string): Promise<MessagePackValue
   const { parse } = await import("yaml");
   let value: unknown;
   try {
-    value = parse(text, { mapAsMap: true, logLevel: "silent", uniqueKeys: false });
+    value = parse(text, { mapAsMap: true, logLevel: "error", uniqueKeys: false });
   } catch (cause) {
     const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
     throw new FormatError("MALFORMED_TEXT", `the metadata is no valid YAML: ${reason}`, {
@@ -176,7 +176,7 @@ function fromYaml(value: unknown): MessagePackValue {
     case "bigint":
       return value;
     default:
-      return value === null || value === undefined ? null : String(value);
+      return null; // YAML gives nothing else
   }
 }
 

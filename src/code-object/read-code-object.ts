@@ -46,15 +46,6 @@ export interface CodeObjectSection {
  * ten positioned reads. The code itself is not read.
  *
  * @throws FormatError, LimitError when it is no code object or is damaged
- * @example
- * ```ts
- * import { openFile, readCodeObject } from "rocm-kpack/node";
- * async function main(path: string): Promise<void> {
- *   await using source = await openFile(path);
- *   const { header, functions } = await readCodeObject(source);
- *   for (const { name, vgprs } of functions) console.log(header.target.targetName, name, vgprs);
- * }
- * ```
  */
 export async function readCodeObject(
   source: Source,
@@ -66,23 +57,28 @@ export async function readCodeObject(
   const note = await decodeMetadataNote(await readNotes(source, elf, options), source.name);
   const metadata = note && parseMetadata(note, source.name);
   const descriptors = await readKernelDescriptors(source, elf, options);
-  const { kernels = [], ...rest } = metadata ?? {};
+  const kernels = metadata?.kernels ?? [];
   const described = new Set(kernels.map(({ symbol }) => kernelOfSymbol(symbol)));
   const functions: readonly KernelFunction[] = [
     ...kernels.map((kernel) => ({ ...kernel, descriptor: descriptors.get(kernelOfSymbol(kernel.symbol)) })),
     ...[...descriptors]
       .filter(([name]) => !described.has(name))
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, descriptor]) => functionWithoutMetadata(name, descriptor)),
   ];
   return {
     size: source.size,
     header,
     sections: elf.sections.filter(({ index }) => index > 0).map(sectionOf),
-    metadata: metadata && (rest as Omit<CodeObjectMetadata, "kernels">),
+    metadata: metadata && withoutKernels(metadata),
     functions,
     findings: oddities(source.name, header, metadata, functions, descriptors),
   };
+}
+
+function withoutKernels(metadata: CodeObjectMetadata): Omit<CodeObjectMetadata, "kernels"> {
+  const { form, version, targetText, target, more } = metadata;
+  return { form, version, targetText, target, more };
 }
 
 function kernelOfSymbol(symbol: string): string {
@@ -116,25 +112,18 @@ function oddities(
   }
   // Version 2 has another, larger structure, at the kernel's own symbol.
   if (metadata?.form === "yaml") return findings;
+  if (descriptors.size === 0 && functions.length > 0) {
+    warn("MISSING_FIELD", "no kernel has a descriptor", "symbols");
+    return findings;
+  }
   for (const { name, descriptor, ldsSize, scratchSize } of functions) {
     if (!descriptor) {
       warn("MISSING_FIELD", `${printable(name)} has no kernel descriptor`, name);
     } else if (descriptor.ldsSize !== ldsSize || descriptor.scratchSize !== scratchSize) {
-      const both = `LDS ${ldsSize} and scratch ${scratchSize} in the metadata, ${descriptor.ldsSize} and ${descriptor.scratchSize} in the descriptor`;
-      warn("SIZE_MISMATCH", `${printable(name)}: ${both}`, name);
+      const inMetadata = `LDS ${ldsSize} and scratch ${scratchSize} in the metadata`;
+      const inDescriptor = `${descriptor.ldsSize} and ${descriptor.scratchSize} in the descriptor`;
+      warn("SIZE_MISMATCH", `${printable(name)}: ${inMetadata}, ${inDescriptor}`, name);
     }
-  }
-  if (metadata && functions.length > descriptors.size && descriptors.size === 0 && functions.length > 1) {
-    return [
-      ...findings.slice(0, findings.length - functions.length),
-      {
-        severity: "warning",
-        code: "MISSING_FIELD",
-        message: "no kernel has a descriptor",
-        file,
-        field: "symbols",
-      },
-    ];
   }
   return findings;
 }

@@ -13,25 +13,50 @@ export interface ZstdCodec {
    * Rejects with any error when the frame is damaged; callers wrap it.
    */
   decompress(frame: Uint8Array, size: number, options?: ZstdDecompressOptions): Promise<Uint8Array>;
+  /** Undefined where the runtime has no dictionaries. */
+  readonly createFrameCompressor?: ((options: FrameCompressorOptions) => FrameCompressor) | undefined;
   /** The content of a frame that does not state its size, at most `limit` bytes. */
   decompressUnsized(frame: Uint8Array, limit: number, options?: ZstdDecompressOptions): Promise<Uint8Array>;
 }
 
+/** Compresses many contents with one dictionary that is taken in once. */
+export interface FrameCompressor {
+  /**
+   * One zstd frame with content size and content checksum. One call at a time. The bytes do not depend on what was
+   * compressed before. After a failure the compressor must not be used again.
+   */
+  compress(bytes: Uint8Array): Promise<Uint8Array>;
+  close(): void;
+}
+
+export interface FrameCompressorOptions {
+  /** 1 to 22. */
+  readonly level: number;
+  /** Base-2 logarithm of the window, which has to hold the dictionary and the content. */
+  readonly windowLog: number;
+  readonly dictionary?: Uint8Array | undefined;
+  /** Base-2 logarithm of the size of zstd's hash table; by default the level's own. */
+  readonly hashLog?: number | undefined;
+  /** Base-2 logarithm of the size of zstd's chain table; by default the level's own. */
+  readonly chainLog?: number | undefined;
+  /** zstd's strategy, 1 (fast) to 9 (btultra2); by default the level's own. */
+  readonly strategy?: number | undefined;
+}
+
+/** How a zstd frame is made. */
 export interface ZstdCompressOptions {
   /** 1 to 22. */
   readonly level: number;
-  /** Bytes that stand before the content, as a raw dictionary. */
-  readonly dictionary?: Uint8Array | undefined;
-  /** Base-2 logarithm of the window; by default the level's own, adapted to the size. */
-  readonly windowLog?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
+/** How a zstd frame is decoded. */
 export interface ZstdDecompressOptions {
   readonly dictionary?: Uint8Array | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Decompression of zlib streams, as compressed bundles may have them. */
 export interface ZlibCodec {
   /**
    * The content of the zlib stream at the start of `bytes`, at most `limit` bytes, and how many bytes the stream took.

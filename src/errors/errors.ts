@@ -39,6 +39,7 @@ export type NotFoundErrorCode = "KERNEL_NOT_FOUND" | "NOTHING_FOUND";
 /** The world around the file: it could not be read or written. */
 export type AccessErrorCode = "READ_FAILED" | "WRITE_FAILED" | "SOURCE_CHANGED" | "MISSING_CODEC";
 
+/** The stable name of what went wrong. */
 export type KpackErrorCode = FormatErrorCode | LimitErrorCode | NotFoundErrorCode | AccessErrorCode;
 
 /** Where an error lies and what was found there. All offsets and sizes are bytes. */

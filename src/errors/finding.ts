@@ -51,6 +51,7 @@ export type OddityCode =
   | "ALREADY_CONVERTED"
   | "UNKNOWN_BYTES";
 
+/** The stable name of a kind of finding. */
 export type FindingCode = OddityCode | KpackErrorCode;
 
 /** Receives findings as they are made. */

@@ -1,7 +1,6 @@
 import type { KernelBytes } from "../archive/kernel-to-write.ts";
-import type { Bundle, BundleEntry } from "../bundle/bundle.ts";
+import { type Bundle, type BundleEntry, hasDeviceBytes } from "../bundle/bundle.ts";
 import { scanBundles } from "../bundle/bundle-scanner.ts";
-import { bytesEqual } from "../bytes/extent.ts";
 import {
   CODE_OBJECT_HEADER_SIZE,
   identifyPayload,
@@ -20,7 +19,7 @@ export interface DeviceCode {
   /** For host binaries. */
   readonly fatBinary: FatBinary | undefined;
   readonly bundles: readonly Bundle[];
-  /** All payloads in file order: those of host entries and empty ones are left out. */
+  /** All payloads in file order, also two under one id: those of host entries and empty ones are left out. */
   readonly items: readonly DeviceItem[];
 }
 
@@ -120,7 +119,7 @@ async function itemsOf(
           .filter((wrapper) => wrapper.bundleIndex === bundle.index)
           .map((wrapper) => wrapper.index)
       : [bundle.index];
-    for (const entry of await distinctEntries(source, bundle, options)) {
+    for (const entry of bundle.entries.filter(hasDeviceBytes)) {
       const { id } = entry;
       const payload = identifyPayload(await readFirst(source, bundle, entry, options.signal));
       items.push({
@@ -136,39 +135,6 @@ async function itemsOf(
     }
   }
   return items;
-}
-
-/** The entries with bytes, for a device. Of two with one id the second is left out, which must have the same bytes. */
-async function distinctEntries(
-  source: Source,
-  bundle: Bundle,
-  options: ReadFatBinaryOptions,
-): Promise<readonly BundleEntry[]> {
-  const byId = new Map<string, BundleEntry>();
-  for (const entry of bundle.entries) {
-    if (entry.id.isHost || entry.size === 0) continue;
-    const first = byId.get(entry.id.text);
-    if (first === undefined) {
-      byId.set(entry.id.text, entry);
-      continue;
-    }
-    const { signal } = options;
-    const same =
-      first.size === entry.size &&
-      bytesEqual(await bundle.readEntry(first, { signal }), await bundle.readEntry(entry, { signal }));
-    if (!same) {
-      throw new FormatError(
-        "CONFLICTING_KERNELS",
-        "one bundle has two different code objects under one entry id",
-        {
-          file: source.name,
-          field: `bundle ${bundle.index}, ${entry.id.text}`,
-          offset: bundle.offset,
-        },
-      );
-    }
-  }
-  return [...byId.values()];
 }
 
 async function readFirst(

@@ -1,5 +1,6 @@
 import type { Archive } from "../archive/archive.ts";
 import type { ArchiveEntry } from "../archive/archive-entry.ts";
+import { normalizeBinaryKey } from "../archive/binary-key.ts";
 import { writeArchive, type WriteSummary } from "../archive/archive-writer.ts";
 import { HASH_FIELD_NAMES } from "../archive/kernel-hashes.ts";
 import type { KernelToWrite } from "../archive/kernel-to-write.ts";
@@ -15,6 +16,7 @@ import type { Sink } from "../sink/sink.ts";
 import { matchesSelection } from "../target/target-id.ts";
 import { defaultJobs } from "./jobs.node.ts";
 
+/** What is to be changed, and how an archive is written anew. */
 export interface ConvertOptions {
   /** The scheme to write. */
   readonly scheme: CompressionScheme;
@@ -156,7 +158,7 @@ async function compare(
   let done = 0;
   const compareOne = async (entry: ArchiveEntry): Promise<number> => {
     const wanted = await archive.readKernel(entry, { signal });
-    const found = await written.readKernel(entry.binaryKey.replaceAll("\\", "/"), entry.target, {
+    const found = await written.readKernel(normalizeBinaryKey(entry.binaryKey), entry.target, {
       signal,
       checkHash: true,
     });

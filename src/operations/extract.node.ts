@@ -1,9 +1,10 @@
+import { makeFolder } from "../sink/make-folder.node.ts";
 import { mkdir, open, realpath, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { ArchiveEntry } from "../archive/archive-entry.ts";
-import { safeRelativePath } from "../archive/safe-path.ts";
+import { safeRelativePath, targetFolderName } from "../archive/safe-path.ts";
 import { AccessError, isKpackError } from "../errors/errors.ts";
 import { findingOfError, type OnFinding } from "../errors/finding.ts";
 import type { OnProgress } from "../errors/progress.ts";
@@ -11,6 +12,7 @@ import { mapOrdered } from "../bytes/map-ordered.ts";
 import { defaultJobs } from "./jobs.node.ts";
 import { pathInside } from "./find-inputs.node.ts";
 
+/** Which kernels are extracted, and how. */
 export interface ExtractOptions {
   readonly entries: readonly ArchiveEntry[];
   readonly jobs?: number | undefined;
@@ -20,6 +22,7 @@ export interface ExtractOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A kernel that was written to a file. */
 export interface ExtractedFile {
   readonly binaryKey: string;
   readonly target: string;
@@ -30,8 +33,7 @@ export interface ExtractedFile {
 
 /** Where an entry's kernel goes below the output folder: `TARGET/KEY.hsaco`, with `_` for the `:` of a target. */
 export function extractedPath(binaryKey: string, target: string): string {
-  const folder = safeRelativePath(target.replaceAll("/", "%2F").replaceAll(":", "_"));
-  return `${folder}/${safeRelativePath(binaryKey)}.hsaco`;
+  return `${targetFolderName(target)}/${safeRelativePath(binaryKey)}.hsaco`;
 }
 
 /**
@@ -78,7 +80,7 @@ export class FolderWriter {
 
   static async create(folder: string): Promise<FolderWriter> {
     try {
-      await mkdir(folder, { recursive: true });
+      await makeFolder(folder);
       return new FolderWriter(folder, await realpath(folder));
     } catch (cause) {
       throw notWritten(folder, cause);
@@ -87,15 +89,13 @@ export class FolderWriter {
 
   /** @param relativePath safe, with `/` as separator */
   async write(relativePath: string, bytes: Uint8Array): Promise<string> {
-    const path = join(this.#root, ...relativePath.split("/"));
-    const parent = dirname(path);
-    const temporary = join(parent, `.${randomBytes(8).toString("hex")}.tmp`);
+    const parts = relativePath.split("/");
+    const path = join(this.#root, ...parts);
+    const name = parts.pop() ?? "";
+    let temporary: string | undefined;
     try {
-      await mkdir(parent, { recursive: true });
-      const realParent = await realpath(parent);
-      if (realParent !== this.#realRoot && pathInside(this.#realRoot, realParent) === undefined) {
-        throw new Error(`a link leads out of ${this.#root}`);
-      }
+      const parent = await this.#makeFolders(parts);
+      temporary = join(parent, `.${randomBytes(8).toString("hex")}.tmp`);
       // A new file, renamed: a link under the file's own name is replaced, not followed.
       const handle = await open(temporary, "wx", 0o666);
       try {
@@ -103,12 +103,27 @@ export class FolderWriter {
       } finally {
         await handle.close();
       }
-      await rename(temporary, join(realParent, basename(path)));
+      await rename(temporary, join(parent, name));
       return path;
     } catch (cause) {
-      await rm(temporary, { force: true }).catch(() => undefined); // the first failure is the one to tell
+      if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined); // the first failure is the one to tell
       throw notWritten(path, cause);
     }
+  }
+
+  /** One folder after another, so that a link that leads out is noticed before anything is made behind it. */
+  async #makeFolders(names: readonly string[]): Promise<string> {
+    let folder = this.#realRoot;
+    for (const name of names) {
+      const next = join(folder, name);
+      await mkdir(next).catch((cause: unknown) => {
+        if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) throw cause;
+      });
+      folder = await realpath(next);
+      if (folder !== this.#realRoot && pathInside(this.#realRoot, folder) === undefined)
+        throw new Error(`a link leads out of ${this.#root}`);
+    }
+    return folder;
   }
 }
 

@@ -27,7 +27,9 @@ export async function* findInputs(paths: readonly string[]): AsyncGenerator<Inpu
 }
 
 async function* filesBelow(folder: string, input: string, visited: Set<string>): AsyncGenerator<InputFile> {
-  const real = await realpath(folder);
+  const real = await realpath(folder).catch((cause: unknown) => {
+    throw unreadable(folder, cause);
+  });
   if (visited.has(real)) return;
   visited.add(real);
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {

@@ -2,6 +2,7 @@ import { openArchive } from "../archive/open-archive.node.ts";
 import type { Finding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
 
+/** What an archive is, summed up. */
 export interface ArchiveInfo {
   readonly file: string;
   /** In bytes, as are all sizes here. */
@@ -24,6 +25,7 @@ export interface ArchiveInfo {
   readonly findings: readonly Finding[];
 }
 
+/** What an archive has for one target. */
 export interface TargetInfo {
   readonly target: string;
   readonly kernels: number;

@@ -9,14 +9,17 @@ import { toJson } from "../msgpack/message-pack-decode.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
 
+/** What is listed. */
 export interface ListOptions {
   readonly targets?: readonly string[] | undefined;
   readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What a file holds, by its kind. */
 export type Listing = ArchiveListing | DeviceCodeListing;
 
+/** The entries of an archive. */
 export interface ArchiveListing {
   readonly file: string;
   readonly kind: "archive";
@@ -24,6 +27,7 @@ export interface ArchiveListing {
   readonly findings: readonly Finding[];
 }
 
+/** One entry of an archive. */
 export interface ListedEntry {
   readonly binaryKey: string;
   readonly target: string;
@@ -38,6 +42,7 @@ export interface ListedEntry {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** The payloads of a fat binary, bundle or code object. */
 export interface DeviceCodeListing {
   readonly file: string;
   readonly kind: "fat-binary" | "bundle" | "code-object";
@@ -45,6 +50,7 @@ export interface DeviceCodeListing {
   readonly findings: readonly Finding[];
 }
 
+/** One payload of a fat binary, bundle or code object. */
 export interface ListedPayload {
   /** Index of the bundle in the file; left out for a bare code object. */
   readonly bundle: number | undefined;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { openArchive } from "../archive/open-archive.node.ts";
 import { writeArchive, type WriteSummary } from "../archive/archive-writer.ts";
+import { normalizeBinaryKey } from "../archive/binary-key.ts";
 import { archiveFileName, defaultFamily, defaultGroupName } from "../archive/naming.ts";
 import { bytesEqual } from "../bytes/extent.ts";
 import { mapOrdered } from "../bytes/map-ordered.ts";
@@ -14,6 +15,7 @@ import { FilePool } from "../source/file-pool.node.ts";
 import { defaultJobs } from "./jobs.node.ts";
 import { planPack, type PackPlan, type PlannedKernel, type PlanPackOptions } from "./plan-pack.node.ts";
 
+/** What is packed, under which names, and how. */
 export interface PackOptions extends PlanPackOptions {
   /** The archive, or with `splitBy` the folder for the archives. */
   readonly output: string;
@@ -33,19 +35,22 @@ export interface PackOptions extends PlanPackOptions {
   readonly onProgress?: OnProgress | undefined;
 }
 
+/** An archive that was written, and where. */
 export interface PackedArchive extends WriteSummary {
   readonly path: string;
   readonly groupName: string;
   readonly family: string;
 }
 
+/** The archives that were written, and what went into them. */
 export interface PackResult {
   readonly archives: readonly PackedArchive[];
   readonly plan: PackPlan;
 }
 
 /**
- * Packs the kernels of fat binaries, bundles and code objects into one archive, or one per target.
+ * Packs the kernels of fat binaries, bundles and code objects into one archive, or one per target. Archives get their
+ * names when all of them are written: a failure leaves nothing behind.
  *
  * @throws NotFoundError `NOTHING_FOUND` when there is nothing to pack; FormatError, LimitError, AccessError
  * @example
@@ -78,10 +83,12 @@ export async function pack(options: PackOptions): Promise<PackResult> {
   const report = (progress: Progress): void =>
     options.onProgress?.({ ...progress, done: base + progress.done, total });
   const archives: PackedArchive[] = [];
+  const sinks: Sink[] = [];
+  await using unfinished = new AsyncDisposableStack();
   for (const { path, kernels } of parts) {
     const targets = [...new Set(kernels.map((kernel) => kernel.target))];
     const family = options.family ?? defaultFamily(targets);
-    await using sink = await createFile(path);
+    const sink = unfinished.use(await createFile(path));
     const summary = await writeArchive(sink, kernels, {
       ...options,
       groupName,
@@ -96,9 +103,10 @@ export async function pack(options: PackOptions): Promise<PackResult> {
       await compareWithInputs(sink, kernels, options, report);
       base += totalSize(kernels);
     }
-    await sink.commit();
+    sinks.push(sink);
     archives.push({ ...summary, path, groupName, family });
   }
+  for (const sink of sinks) await sink.commit();
   return { archives, plan };
 }
 
@@ -129,7 +137,10 @@ async function compareWithInputs(
   const compare = async (kernel: PlannedKernel): Promise<number> => {
     const wanted = await kernel.kernel.read({ signal });
     for (const { binaryKey, target } of kernel.entries) {
-      const found = await archive.readKernel(binaryKey, target, { signal, checkHash: true });
+      const found = await archive.readKernel(normalizeBinaryKey(binaryKey), target, {
+        signal,
+        checkHash: true,
+      });
       if (!bytesEqual(wanted, found)) throw differs(sink.name, `${binaryKey} ${target}`);
     }
     return kernel.kernel.size;

@@ -1,7 +1,8 @@
 import type { EntryToWrite, KernelToWrite } from "../archive/kernel-to-write.ts";
 import { binaryKeyPath } from "../archive/naming.ts";
 import { nodeCodecs } from "../codec/node-codecs.node.ts";
-import { isKpackError, NotFoundError } from "../errors/errors.ts";
+import { bytesEqual } from "../bytes/extent.ts";
+import { FormatError, isKpackError, NotFoundError } from "../errors/errors.ts";
 import { findingOfError, type OnFinding } from "../errors/finding.ts";
 import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import type { Limits } from "../bytes/limits.ts";
@@ -46,9 +47,11 @@ export async function planPack(pool: FilePool, options: PlanPackOptions): Promis
   const available = new Set<string>();
   for await (const file of findInputs(options.inputs)) {
     options.signal?.throwIfAborted();
+    const chosen = new Map<string, DeviceItem>();
     for (const item of await readItems(pool, file, options)) {
       if (item.isHipCodeObject) available.add(item.target);
       if (!isChosen(item, options.targets)) left.push(item);
+      else if (await isRepeated(item, chosen, options.signal)) continue;
       else if (item.keyIndexes.length > 0) kernels.push(plan(item, keyPathOf(file, options.root)));
     }
   }
@@ -90,6 +93,29 @@ function reportEmpty(file: string, state: string, onFinding: OnFinding): void {
     message: reasons[state] ?? "the binary has no kernels",
     file,
   });
+}
+
+/** Whether the bundle had the item's id before, with the same bytes. @throws FormatError where the bytes differ */
+async function isRepeated(
+  item: DeviceItem,
+  seen: Map<string, DeviceItem>,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const name = `${item.bundleIndex} ${item.id}`;
+  const first = seen.get(name);
+  if (first === undefined) {
+    seen.set(name, item);
+    return false;
+  }
+  const isSame =
+    first.kernel.size === item.kernel.size &&
+    bytesEqual(await first.kernel.read({ signal }), await item.kernel.read({ signal }));
+  if (isSame) return true;
+  throw new FormatError(
+    "CONFLICTING_KERNELS",
+    "one bundle has two different code objects under one entry id",
+    { file: item.file, field: `bundle ${item.bundleIndex}, ${item.id}` },
+  );
 }
 
 function isChosen(item: DeviceItem, targets: readonly string[] | undefined): boolean {

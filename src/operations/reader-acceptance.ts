@@ -1,11 +1,13 @@
 import type { Archive } from "../archive/archive.ts";
 import { extentEnd } from "../bytes/extent.ts";
 import type { Finding } from "../errors/finding.ts";
+import { HEADER_FIELDS_SIZE } from "../scheme/area-check.ts";
 import { ZSTD_AREA_SIZE_LIMIT, ZSTD_KERNEL_COUNT_LIMIT } from "../scheme/zstd-per-kernel.ts";
 
 /** The four readers of other people that decide whether an archive is of use. */
 export type ReaderName = "python" | "cpp-2026-02" | "cpp-2026-07" | "hrx";
 
+/** Whether one of the other readers would accept an archive. */
 export interface ReaderVerdict {
   readonly reader: ReaderName;
   /** As people call it. */
@@ -64,7 +66,7 @@ function pythonReasons(archive: Archive, facts: KernelFacts): Reasons {
     has(facts, "NO_CONTENT_SIZE") && "a zstd frame does not state its content's size",
     has(facts, "SKIPPABLE_FRAME") && "a skippable frame stands in front of a kernel",
     unknownScheme(archive),
-    broken(facts),
+    broken(facts, (finding) => isWrongSize(archive, finding) || finding.code === "OVERLAP"),
   ];
 }
 
@@ -80,7 +82,7 @@ function runtimeReasons(archive: Archive, facts: KernelFacts): Reasons {
     isZstd && unsized && `${unsized.id} has no original_size, which it takes for the kernel's size`,
     isZstd && facts.storedCount > ZSTD_KERNEL_COUNT_LIMIT && `more than ${ZSTD_KERNEL_COUNT_LIMIT} kernels`,
     isZstd && areaSize(archive) > ZSTD_AREA_SIZE_LIMIT && "the kernels' area is larger than 4 GiB",
-    broken(facts),
+    broken(facts, (finding) => (!isZstd && isWrongSize(archive, finding)) || finding.code === "OVERLAP"),
   ];
 }
 
@@ -97,7 +99,12 @@ function hrxReasons(archive: Archive, facts: KernelFacts): Reasons {
     isZstd && unsized && `${unsized.id} has no original_size, or one of 0`,
     archive.schemeName === "none" && empty && `${empty.id} has 0 bytes`,
     large && `${large.id} is larger than 256 MiB`,
-    broken(facts, archive.schemeName === "none" ? ["SIZE_MISMATCH"] : []),
+    broken(
+      facts,
+      (finding) =>
+        (!isZstd && isWrongSize(archive, finding)) ||
+        (finding.code === "OVERLAP" && (finding.offset ?? 0) >= HEADER_FIELDS_SIZE),
+    ),
   ];
 }
 
@@ -107,11 +114,20 @@ function unknownScheme(archive: Archive): string | undefined {
     : `it does not know the scheme ${archive.schemeName}`;
 }
 
-/** Damage that every reader meets; a hash of ours, or a wrong target, is nothing that they look at. */
-function broken(facts: KernelFacts, unseen: readonly string[] = []): string | undefined {
-  const overlooked = ["HASH_MISMATCH", "TARGET_MISMATCH", ...unseen];
+/** An original_size that is not the kernel's, where the kernel itself can be read. */
+function isWrongSize(archive: Archive, finding: Finding): boolean {
+  if (finding.code !== "SIZE_MISMATCH") return false;
+  return archive.schemeName === "none" || finding.field?.endsWith(" original_size") === true;
+}
+
+/** Damage that a reader meets; a hash of ours, or a wrong target, is nothing that they look at. */
+function broken(facts: KernelFacts, isUnseen: (finding: Finding) => boolean): string | undefined {
   const finding = facts.findings.find(
-    ({ severity, code }) => severity === "error" && !overlooked.includes(code),
+    (candidate) =>
+      candidate.severity === "error" &&
+      candidate.code !== "HASH_MISMATCH" &&
+      candidate.code !== "TARGET_MISMATCH" &&
+      !isUnseen(candidate),
   );
   return finding && `a kernel cannot be read: ${finding.message}`;
 }

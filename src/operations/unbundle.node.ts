@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { safeRelativePath } from "../archive/safe-path.ts";
+import { safeRelativePath, targetFolderName } from "../archive/safe-path.ts";
 import { nodeCodecs } from "../codec/node-codecs.node.ts";
 import type { PayloadKind } from "../code-object/code-object.ts";
 import { NotFoundError } from "../errors/errors.ts";
@@ -10,6 +10,7 @@ import { FilePool } from "../source/file-pool.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
 import { FolderWriter } from "./extract.node.ts";
 
+/** Which payloads are taken out, and how. */
 export interface UnbundleOptions {
   /** Targets, or entry ids. @default all */
   readonly targets?: readonly string[] | undefined;
@@ -18,6 +19,7 @@ export interface UnbundleOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A payload that was written to a file. */
 export interface UnbundledFile {
   readonly input: string;
   readonly id: string;
@@ -67,7 +69,7 @@ export async function unbundle(
     });
   }
   const writer = await FolderWriter.create(folder);
-  const names = new Map<string, number>();
+  const names = new Set<string>();
   const files: UnbundledFile[] = [];
   for (const item of chosen) {
     const bytes = await item.kernel.read({ signal });
@@ -90,13 +92,13 @@ function outputPath(item: DeviceItem): string {
   const name = basename(item.file).replace(/\.(?:hsaco|co)$/i, "");
   const bundle = item.bundleIndex === undefined ? "" : `.${item.bundleIndex}`;
   const extension = EXTENSIONS[item.payload] ?? "bin";
-  const folder = safeRelativePath(item.target.replaceAll("/", "%2F").replaceAll(":", "_"));
-  return `${folder}/${safeRelativePath(name + bundle)}.${extension}`;
+  return `${targetFolderName(item.target)}/${safeRelativePath(name + bundle)}.${extension}`;
 }
 
 /** Two payloads of one bundle may have one target (HIP and OpenMP), two inputs one name: the later ones get a number. */
-function distinct(names: Map<string, number>, path: string): string {
-  const count = names.get(path) ?? 0;
-  names.set(path, count + 1);
-  return count === 0 ? path : path.replace(/(\.[^./]+)$/, `-${count}$1`);
+function distinct(names: Set<string>, path: string): string {
+  let name = path;
+  for (let count = 1; names.has(name); count++) name = path.replace(/(\.[^./]+)$/, `-${count}$1`);
+  names.add(name);
+  return name;
 }

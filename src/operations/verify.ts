@@ -10,6 +10,7 @@ import { parseTargetId } from "../target/target-id.ts";
 import { type CheckedKernel, KernelCheck } from "./kernel-check.ts";
 import { judgeReaders, type KernelFacts, type ReaderVerdict } from "./reader-acceptance.ts";
 
+/** How an archive is verified. */
 export interface VerifyOptions {
   /** Kernels decoded at once. @default 4 */
   readonly jobs?: number | undefined;
@@ -17,6 +18,7 @@ export interface VerifyOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What verifying an archive found. */
 export interface VerifyReport {
   readonly entries: number;
   readonly storedKernels: number;

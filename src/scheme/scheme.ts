@@ -48,6 +48,7 @@ export interface KernelInput {
   read(options?: ReadOptions): Promise<Uint8Array>;
 }
 
+/** The writing side of a scheme, for one archive. */
 export interface KernelCompressor<Input = unknown> {
   /** Map: one kernel, many at once. What it returns is handed to `finalize`, in ordinal order. */
   prepareKernel(kernel: KernelInput, options: { readonly signal?: AbortSignal | undefined }): Promise<Input>;
@@ -58,11 +59,13 @@ export interface KernelCompressor<Input = unknown> {
   finalize(inputs: AsyncIterable<Input>, area: BlobArea, options: FinalizeOptions): Promise<NewSchemeFields>;
 }
 
+/** How the reduce phase is run. */
 export interface FinalizeOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: OnProgress | undefined;
 }
 
+/** The TOC fields that a scheme writes, in their order. */
 export type NewSchemeFields = Readonly<Record<string, MessagePackValue>>;
 
 /** The part of an archive that a scheme writes. It knows where it lies in the file. */
@@ -86,6 +89,7 @@ export interface SchemeFields {
   reader(name: string): MessagePackReader;
 }
 
+/** What a decompressor is told once. */
 export interface DecompressorContext {
   readonly source: Source;
   /** The blob area ends here: where the TOC begins. */
@@ -94,6 +98,7 @@ export interface DecompressorContext {
   readonly onFinding: OnFinding;
 }
 
+/** What a decompressor is told of one kernel. */
 export interface DecompressOptions {
   /** The TOC's `original_size`, where it has one. A scheme checks what it can check before it allocates. */
   readonly expectedSize?: number | undefined;
@@ -104,6 +109,7 @@ export interface DecompressOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The reading side of a scheme, for one archive. */
 export interface KernelDecompressor {
   /** How many kernels the area holds, by the scheme's own count. */
   kernelCount(options?: { readonly signal?: AbortSignal | undefined }): Promise<number>;

@@ -1,4 +1,5 @@
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { makeFolder } from "./make-folder.node.ts";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AccessError } from "../errors/errors.ts";
 import { openFile } from "../source/file-source.node.ts";
@@ -19,7 +20,7 @@ const LARGEST_CALL = 2 ** 30;
 export async function createFile(path: string): Promise<Sink> {
   const temporary = join(dirname(path), temporaryName(path));
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await makeFolder(dirname(path));
     return new FileSink(path, temporary, await open(temporary, "wx+", 0o666));
   } catch (cause) {
     throw writeFailed(path, cause);

@@ -1,5 +1,6 @@
 import { AccessError, FormatError } from "../errors/errors.ts";
 
+/** How bytes are read from a source. */
 export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
   /**

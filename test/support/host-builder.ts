@@ -35,7 +35,8 @@ const STRTAB = 3;
 const NOBITS = 8;
 
 export function buildHost(host: HostToBuild): Uint8Array {
-  const indexes = typeof host.wrappers === "number" ? Array.from({ length: host.wrappers }, (_, i) => i) : host.wrappers;
+  const indexes =
+    typeof host.wrappers === "number" ? Array.from({ length: host.wrappers }, (_, i) => i) : host.wrappers;
   const given = { kernel_name: host.kernelName, kpack_search_paths: host.searchPaths };
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const metadata = host.withoutMetadata === true ? new Uint8Array(0) : pack(host.metadata ?? present);

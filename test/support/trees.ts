@@ -46,8 +46,8 @@ export const ZSTD: CompressionScheme = builtInSchemes.find(({ name }) => name ==
 
 /** The bytes of an archive; kernels that are not given are code objects of their target, each another. */
 export async function archiveBytes(content: ArchiveContent): Promise<Uint8Array> {
-  const kernels = Object.entries(content.targets).flatMap(([target, keys]) =>
-    keys.map((key) => {
+  const kernels = Object.entries(content.targets).flatMap(([target, wanted]) =>
+    wanted.map((key) => {
       const [binaryKey, bytes] = typeof key === "string" ? [key, codeObject(target, key)] : key;
       return kernelToWrite(bytes, { binaryKey, target });
     }),
@@ -78,7 +78,10 @@ const FLAGS: Readonly<Record<string, number>> = {
 
 /** A kernel that begins as a code object for the target does; the rest depends on `seed`. */
 export function codeObject(target: string, seed: string | number = 0, size = 2000): Uint8Array {
-  const number = [...`${target} ${seed}`].reduce((sum, character) => (sum * 31 + character.charCodeAt(0)) >>> 0, 7);
+  const number = Array.from(`${target} ${seed}`).reduce(
+    (sum, character) => (sum * 31 + character.charCodeAt(0)) >>> 0,
+    7,
+  );
   const bytes = sampleKernel(number, size);
   const view = new DataView(bytes.buffer);
   bytes.fill(0, 0, 64);

@@ -2,7 +2,7 @@ import type { Command } from "@commander-js/extra-typings";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
-import { levelOption, schemeOf, schemeOption } from "../schemes.ts";
+import { effortOption, levelOption, plannerOption, schemeOf, schemeOption } from "../schemes.ts";
 
 const EXAMPLES = `
 Kernels stay as they are, byte for byte; TOC keys that are not known keep their values.
@@ -20,6 +20,8 @@ export function addConvert(program: Command, run: RunCommand): void {
     .requiredOption("-o, --output <path>", "the new archive")
     .addOption(schemeOption)
     .addOption(levelOption)
+    .addOption(plannerOption)
+    .addOption(effortOption)
     .addOption(targetsOption)
     .option("--group <name>", "another group name")
     .option("--family <name>", "another family label")

@@ -12,8 +12,9 @@ import { UsageError } from "../report-error.ts";
 import type { Terminal } from "../terminal.ts";
 
 const EXAMPLES = `
-With a key and a target, one kernel goes to the file -o ("-": stdout). Without them, all kernels, or those for --targets,
-go into the folder -o, each as TARGET/KEY.hsaco; what could lead out of the folder is written as %XX.
+With a key and a target, one kernel goes to the file -o ("-": stdout). Without them, all kernels, or
+those for --targets, go into the folder -o, each as TARGET/KEY.hsaco; what could lead out of the
+folder is written as %XX.
 
 Examples:
   kpack extract rocsparse.kpack lib/librocsparse.so.0.1#0 gfx1030 -o kernel.hsaco
@@ -37,6 +38,10 @@ export function addExtract(program: Command, run: RunCommand): void {
       await run(options, async (terminal) => {
         if (key !== undefined && options.targets)
           throw new UsageError("give a key, or --targets, but not both");
+        if (key === undefined && options.output === "-")
+          throw new UsageError("-o - takes one kernel: give its key");
+        if (options.json && options.output === "-")
+          throw new UsageError("--json and -o - both write to stdout");
         const { openArchive } = await import("../../archive/open-archive.node.ts");
         const { openFile } = await import("../../source/file-source.node.ts");
         await using archive = await openArchive(await openFile(file), { signal: terminal.signal });
@@ -50,16 +55,13 @@ async function extractOne(
   terminal: Terminal,
   archive: Archive,
   key: string,
-  target: string | undefined,
+  wantedTarget: string | undefined,
   output: string,
 ): Promise<ExitStatus> {
   const { signal } = terminal;
-  const bytes = await archive.readKernel(key, target ?? onlyTarget(archive, key), {
-    checkHash: true,
-    signal,
-  });
+  const target = wantedTarget ?? onlyTarget(archive, key);
+  const bytes = await archive.readKernel(key, target, { checkHash: true, signal });
   if (output === "-") {
-    if (terminal.json) throw new UsageError("--json and -o - both write to stdout");
     await terminal.printBytes(bytes);
     return 0;
   }

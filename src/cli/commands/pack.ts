@@ -3,14 +3,14 @@ import type { Finding } from "../../errors/finding.ts";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
-import { levelOption, schemeOf, schemeOption } from "../schemes.ts";
+import { effortOption, levelOption, plannerOption, schemeOf, schemeOption } from "../schemes.ts";
 
 const EXAMPLES = `
 INPUT: a fat binary (ELF or COFF), an offload bundle, a code object, or a folder of them.
 
-A kernel's key is its file's path below --root, what names the target taken out of it, and #N: the index of the wrapper
-that points to its bundle. Without --root, paths count from the current folder if the input lies in it, else from the
-input's own folder.
+A kernel's key is its file's path below --root, what names the target taken out of it, and #N: the
+index of the wrapper that points to its bundle. Without --root, paths count from the current folder
+if the input lies in it, else from the input's own folder.
 
 Examples:
   kpack pack librocsparse.so.0.1 -o rocsparse.kpack
@@ -38,6 +38,8 @@ export function addPack(program: Command, run: RunCommand): void {
     .option("--family <name>", "family label (default: from the targets: gfx1100, gfx110X, mixed)")
     .addOption(schemeOption)
     .addOption(levelOption)
+    .addOption(plannerOption)
+    .addOption(effortOption)
     .addOption(jobsOption)
     .option("--verify", "read the archive back and compare it with the inputs before it gets its name")
     .option("--no-sharing", "store identical kernels as often as they occur")

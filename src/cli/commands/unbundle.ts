@@ -5,8 +5,9 @@ import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
 
 const EXAMPLES = `
-Each payload goes to TARGET/NAME.BUNDLE.EXT below the folder -o: NAME is the input's, BUNDLE the index of the bundle in it,
-EXT hsaco for code objects, spv for SPIR-V, bc for bitcode. Host entries are left out.
+Each payload goes to TARGET/NAME.BUNDLE.EXT below the folder -o: NAME is the input's, BUNDLE the
+index of the bundle in it, EXT hsaco for code objects, spv for SPIR-V, bc for bitcode. Host entries
+are left out.
 
 Examples:
   kpack unbundle librocsparse.so.0.1 -o kernels/

@@ -10,8 +10,8 @@ import { formatCount, formatSize } from "../render/numbers.ts";
 import { formatFinding, type Terminal } from "../terminal.ts";
 
 const EXAMPLES = `
-Decodes every kernel and checks sizes, checksums, hashes, extents, and each code object against its target. Says which of
-ROCm's readers would accept the archive.
+Decodes every kernel and checks sizes, checksums, hashes, extents, and each code object against
+its target. Says which of ROCm's readers would accept the archive.
 
 Examples:
   kpack verify rocsparse.kpack
@@ -83,7 +83,7 @@ async function verifyFile(
 function printResult(terminal: Terminal, result: VerifiedFile): void {
   const { file, ok, findings, entries = 0, decodedSize = 0, hashesChecked = 0, readers = [] } = result;
   for (const [, group] of Map.groupBy(findings, ({ code }) => code)) {
-    for (const finding of group.slice(0, SHOWN)) terminal.print(formatFinding(finding));
+    for (const finding of group.slice(0, SHOWN)) terminal.print(formatFinding(finding, process.stdout));
     if (group.length > SHOWN)
       terminal.print(`  … and ${group.length - SHOWN} more of this kind (--json lists all)`);
   }

@@ -13,9 +13,12 @@ import {
 } from "../scheme.ts";
 import { ContentCache } from "./content-cache.ts";
 import { FrameGraph, type Slice } from "./frame-graph.ts";
+import { looksTrained } from "./shared-dictionary.ts";
 
-/** A raw dictionary that begins with these bytes would be taken for a trained one. */
-const TRAINED_DICTIONARY_MAGIC = 0xec30a437;
+/** A kernel is handed out as a view of its frame's content when that is at most so many times as large, */
+const VIEW_SPREAD = 8;
+/** or no larger than this. Copying costs about as much as decoding does. */
+const SMALL_CONTENT = 64 * 1024;
 
 export class CrossKernelDecompressor implements KernelDecompressor {
   readonly graph: FrameGraph;
@@ -34,7 +37,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
   }
 
   async kernelCount(): Promise<number> {
-    return this.graph.kernelCount;
+    return this.graph.kernels.length;
   }
 
   async decompressKernel(ordinal: number, options: DecompressOptions = {}): Promise<Uint8Array> {
@@ -60,16 +63,13 @@ export class CrossKernelDecompressor implements KernelDecompressor {
 
   async verifyArea(onFinding: OnFinding): Promise<void> {
     const { source, tocOffset } = this.#context;
-    const extents = Array.from(
-      { length: this.graph.frameCount },
-      (_, frame) => this.graph.frame(frame).extent,
-    );
+    const extents = this.graph.frames.map(({ extent }) => extent);
     reportCoverage(extents, USUAL_AREA_START, tocOffset, source.name, onFinding);
   }
 
   #slices(ordinal: number, id: string | undefined): readonly Slice[] {
-    checkOrdinal(ordinal, this.graph.kernelCount, { file: this.#context.source.name, id });
-    return this.graph.slices(ordinal);
+    checkOrdinal(ordinal, this.graph.kernels.length, { file: this.#context.source.name, id });
+    return this.graph.kernels[ordinal] ?? [];
   }
 
   #checkSize(size: number, ordinal: number, options: DecompressOptions): void {
@@ -91,10 +91,11 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     }
   }
 
-  /** A part of a frame's content that does not keep the rest of it alive. */
+  /** A part of a frame's content: a view of it, unless that would keep much more alive than the part itself. */
   async #slice({ frame, offset, size }: Slice, options: DecompressOptions): Promise<Uint8Array> {
     const content = await this.#content(frame, options);
-    return size === content.length ? content : content.slice(offset, offset + size);
+    const isMostOfIt = content.length <= Math.max(SMALL_CONTENT, size * VIEW_SPREAD);
+    return isMostOfIt ? content.subarray(offset, offset + size) : content.slice(offset, offset + size);
   }
 
   async #content(frame: number, options: DecompressOptions): Promise<Uint8Array> {
@@ -127,9 +128,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
 
   #dictionary(contents: readonly Uint8Array[], field: string): Uint8Array | undefined {
     const dictionary = joinContents(contents);
-    if (!dictionary || dictionary.length < 4) return dictionary;
-    const magic = new DataView(dictionary.buffer, dictionary.byteOffset, 4).getUint32(0, true);
-    if (magic !== TRAINED_DICTIONARY_MAGIC) return dictionary;
+    if (!dictionary || !looksTrained(dictionary)) return dictionary;
     throw new FormatError("FRAME_GRAPH", "the frame's dictionary begins like a trained one", {
       file: this.#context.source.name,
       field,
@@ -153,14 +152,12 @@ export function joinContents(contents: readonly Uint8Array[]): Uint8Array | unde
 function sharedFrames(graph: FrameGraph): ReadonlySet<number> {
   const shared = new Set<number>();
   const usedBy = new Map<number, number>();
-  for (let frame = 0; frame < graph.frameCount; frame++) {
-    for (const dictionary of graph.frame(frame).dictionaries) shared.add(dictionary);
-  }
-  for (let ordinal = 0; ordinal < graph.kernelCount; ordinal++) {
-    for (const { frame } of graph.slices(ordinal)) {
+  for (const { dictionaries } of graph.frames) for (const dictionary of dictionaries) shared.add(dictionary);
+  graph.kernels.forEach((slices, ordinal) => {
+    for (const { frame } of slices) {
       if ((usedBy.get(frame) ?? ordinal) !== ordinal) shared.add(frame);
       usedBy.set(frame, ordinal);
     }
-  }
+  });
   return shared;
 }

@@ -1,0 +1,17 @@
+import type { Archive } from "../archive/archive.ts";
+
+/**
+ * What the loader asks of a file system. Paths must reach the system as they are: `a/link/../b` is not `a/b` where
+ * `link` is a symbolic link.
+ */
+export interface LoaderFileSystem {
+  /** Follows symbolic links; a link that leads nowhere is missing. */
+  kind(path: string): Promise<"file" | "folder" | "other" | "missing">;
+  /** The path without symbolic links and `..`, or undefined when it leads to nothing. */
+  realPath(path: string): Promise<string | undefined>;
+  /**
+   * Opens the archive at a real path, each only once. The file system owns it.
+   * @throws KpackError
+   */
+  openArchive(realPath: string): Promise<Archive>;
+}

@@ -1,0 +1,101 @@
+import { realpath, stat } from "node:fs/promises";
+import type { Archive } from "../archive/archive.ts";
+import { openArchive } from "../archive/open-archive.node.ts";
+import { FormatError, isKpackError } from "../errors/errors.ts";
+import { builtInSchemes } from "../scheme/built-in-schemes.node.ts";
+import type { CompressionScheme } from "../scheme/scheme.ts";
+import { FilePool } from "../source/file-pool.node.ts";
+import type { Source } from "../source/source.ts";
+import type { LoaderFileSystem } from "./loader-file-system.ts";
+
+/** Node's file system for the loader. Archives are opened once and closed with it; so is what it has looked up. */
+export class NodeLoaderFileSystem implements LoaderFileSystem, AsyncDisposable {
+  readonly #pool = new FilePool();
+  readonly #archives = new Map<string, Promise<Archive>>();
+  readonly #realPaths = new Map<string, Promise<string | undefined>>();
+  readonly #kinds = new Map<string, ReturnType<LoaderFileSystem["kind"]>>();
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(options: { readonly signal?: AbortSignal | undefined } = {}) {
+    this.#signal = options.signal;
+  }
+
+  async kind(path: string): ReturnType<LoaderFileSystem["kind"]> {
+    const known = this.#kinds.get(path) ?? kindOf(path);
+    this.#kinds.set(path, known);
+    return await known;
+  }
+
+  async realPath(path: string): Promise<string | undefined> {
+    const known = this.#realPaths.get(path) ?? realpath(path).catch(() => undefined);
+    this.#realPaths.set(path, known);
+    return await known;
+  }
+
+  async openArchive(realPath: string): Promise<Archive> {
+    const known = this.#archives.get(realPath);
+    if (known) return await known;
+    const opening = this.#open(realPath);
+    this.#archives.set(realPath, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      if (!isKpackError(error)) this.#archives.delete(realPath); // an abort says nothing about the file
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool[Symbol.asyncDispose]();
+  }
+
+  async #open(path: string): Promise<Archive> {
+    const archive = await openAsRuntime(await this.#pool.source(path), this.#signal);
+    // ROCm's readers walk all frames when they open an archive, and refuse it when one is out of bounds.
+    if (archive.schemeName === "zstd-per-kernel") {
+      await archive.decompressor.verifyArea?.(() => undefined, { signal: this.#signal });
+    }
+    return archive;
+  }
+}
+
+async function kindOf(path: string): ReturnType<LoaderFileSystem["kind"]> {
+  try {
+    const info = await stat(path);
+    return info.isFile() ? "file" : info.isDirectory() ? "folder" : "other";
+  } catch {
+    return "missing"; // nothing there, or nothing that may be looked at: the loader skips both
+  }
+}
+
+/**
+ * Opens an archive also when its scheme is not known: ROCm's runtime does, and then finds no kernel in it.
+ * @throws KpackError
+ */
+export async function openAsRuntime(source: Source, signal: AbortSignal | undefined): Promise<Archive> {
+  try {
+    return await openArchive(source, { signal });
+  } catch (error) {
+    if (!isKpackError(error, "UNKNOWN_SCHEME") || typeof error.found !== "string") throw error;
+    return await openArchive(source, { schemes: [...builtInSchemes, unreadable(error.found)], signal });
+  }
+}
+
+function unreadable(name: string): CompressionScheme {
+  const refuse = (): never => {
+    throw new FormatError("UNKNOWN_SCHEME", "the scheme is not known", {
+      field: "compression_scheme",
+      found: name,
+    });
+  };
+  return {
+    name,
+    fieldNames: [],
+    createCompressor: refuse,
+    openDecompressor: () => ({
+      kernelCount: async () => 0,
+      decompressKernel: async () => refuse(),
+      storedExtents: async () => [],
+    }),
+  };
+}

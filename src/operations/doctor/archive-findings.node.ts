@@ -1,0 +1,210 @@
+import type { Archive } from "../../archive/archive.ts";
+import type { ArchiveEntry } from "../../archive/archive-entry.ts";
+import { nodeCodecs } from "../../codec/node-codecs.node.ts";
+import { requireCodec } from "../../codec/codec.ts";
+import { identifyPayload, readCodeObjectHeader } from "../../code-object/code-object.ts";
+import { isKpackError } from "../../errors/errors.ts";
+import type { Finding } from "../../errors/finding.ts";
+import { targetDisagreement } from "../../target/target-agreement.ts";
+import { judgeReaders, type ReaderVerdict } from "../reader-acceptance.ts";
+import { verifyArchive } from "../verify.ts";
+import type { ArchiveReport, ShelvedArchive } from "./doctor-facts.ts";
+import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";
+import { sampleKernelHeads } from "./kernel-heads.node.ts";
+
+export interface ArchiveCheckOptions {
+  /** Decode every kernel. */
+  readonly deep: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Readers that seek with 32-bit offsets fail from here on. */
+const LARGE = 2 ** 31;
+/** Of an archive's bytes so many are read to look at kernels, and in any case so many. */
+const BUDGET_SHARE = 0.02;
+const LEAST_BUDGET = 65536;
+
+/** Looks at one archive: its TOC, the first bytes of kernels, and who can read it. */
+export async function checkArchive(
+  shelved: ShelvedArchive,
+  options: ArchiveCheckOptions,
+): Promise<ArchiveReport> {
+  const { path, size, archive, error } = shelved;
+  if (archive === undefined) {
+    const isAccess = error?.name === "AccessError";
+    const finding = doctorFinding(
+      isAccess ? "KP701" : "KP301",
+      [path],
+      [`${error?.message ?? ""} [${error?.code ?? ""}]`],
+    );
+    const nothing = { groupName: undefined, scheme: undefined, targets: [], readers: [] };
+    return { path, size, ...nothing, entries: 0, kernels: 0, kernelsChecked: 0, findings: [finding] };
+  }
+  const facts = await kernelCountOf(archive, options.signal);
+  const checked = options.deep
+    ? await checkDeeply(archive, options)
+    : await checkHeads(archive, size * BUDGET_SHARE + LEAST_BUDGET, options);
+  const readers = checked.readers ?? judgeReaders(archive, shallowFacts(archive, facts));
+  const findings = [
+    ...targetFindings(archive),
+    ...readerFindings(archive, readers),
+    ...checked.findings,
+    ...(await compressionFindings(archive, size, options.signal)),
+  ];
+  if (size >= LARGE) findings.push(doctorFinding("KP311", [path], [`the archive has ${size} bytes`]));
+  return {
+    path,
+    size,
+    groupName: archive.groupName,
+    scheme: archive.schemeName,
+    targets: archive.targets,
+    entries: archive.entries.length,
+    kernels: facts.storedCount,
+    kernelsChecked: checked.count,
+    readers,
+    findings,
+  };
+}
+
+interface CountedKernels {
+  readonly storedCount: number;
+  readonly error: Finding | undefined;
+}
+
+async function kernelCountOf(archive: Archive, signal: AbortSignal | undefined): Promise<CountedKernels> {
+  try {
+    return { storedCount: await archive.decompressor.kernelCount({ signal }), error: undefined };
+  } catch (error) {
+    if (!isKpackError(error)) throw error;
+    const { code, message } = error;
+    return { storedCount: 0, error: { severity: "error", code, message } };
+  }
+}
+
+/** What can be told of the kernels without decoding them: their stated sizes. */
+function shallowFacts(
+  archive: Archive,
+  { storedCount, error }: CountedKernels,
+): Parameters<typeof judgeReaders>[1] {
+  const kernels = Array.from(archive.entries, ({ id, originalSize }) => ({
+    id,
+    originalSize,
+    size: originalSize,
+  }));
+  return { kernels, findings: error ? [...archive.findings, error] : archive.findings, storedCount };
+}
+
+interface Checked {
+  readonly findings: readonly DoctorFinding[];
+  readonly count: number;
+  readonly readers?: readonly ReaderVerdict[] | undefined;
+}
+
+async function checkHeads(archive: Archive, budget: number, options: ArchiveCheckOptions): Promise<Checked> {
+  const wrong: string[] = [];
+  let count = 0;
+  const broken = new Set<string>();
+  for await (const { entries, head, error } of sampleKernelHeads(archive, budget, options.signal)) {
+    options.signal?.throwIfAborted();
+    if (error) broken.add(`${error.message} [${error.code}]`);
+    if (head === undefined) continue;
+    count += 1;
+    for (const entry of entries) {
+      const disagreement = disagreementOf(entry, head);
+      if (disagreement !== undefined) wrong.push(`${entry.id}: ${disagreement}`);
+    }
+  }
+  const path = [archive.source.name];
+  const findings = [
+    ...(wrong.length > 0 ? [doctorFinding("KP307", path, shorten(wrong))] : []),
+    ...(broken.size > 0 ? [doctorFinding("KP313", path, shorten([...broken]))] : []),
+  ];
+  return { findings, count };
+}
+
+function disagreementOf(entry: ArchiveEntry, head: Uint8Array): string | undefined {
+  if (head.length < 64 || identifyPayload(head) !== "code-object") return undefined;
+  return targetDisagreement(readCodeObjectHeader(head).target, entry.target);
+}
+
+async function checkDeeply(archive: Archive, options: ArchiveCheckOptions): Promise<Checked> {
+  const report = await verifyArchive(archive, { signal: options.signal });
+  const errors = report.findings.filter(({ severity }) => severity === "error");
+  const isMismatch = ({ code }: Finding): boolean => code === "TARGET_MISMATCH";
+  const messages = (some: readonly Finding[]): readonly string[] =>
+    shorten(some.map(({ message }) => message));
+  const mismatches = errors.filter(isMismatch);
+  const damages = errors.filter((finding) => !isMismatch(finding));
+  const path = [archive.source.name];
+  const findings = [
+    ...(mismatches.length > 0 ? [doctorFinding("KP307", path, messages(mismatches))] : []),
+    ...(damages.length > 0 ? [doctorFinding("KP313", path, messages(damages))] : []),
+  ];
+  // With damaged kernels every reader refuses something: said once, as damage.
+  const readers = damages.length > 0 ? undefined : report.readers;
+  return { findings, count: report.storedKernels, readers };
+}
+
+function targetFindings(archive: Archive): readonly DoctorFinding[] {
+  if (!archive.toc.presentKeys.has("gfx_arches")) return []; // no reader of ROCm finds anything: said as such
+  const used = archive.toc.entries.targetNames;
+  const unlisted = used.filter((target) => !archive.targets.includes(target));
+  const unused = archive.targets.filter((target) => !used.includes(target));
+  const path = [archive.source.name];
+  return [
+    ...(unlisted.length > 0 ? [doctorFinding("KP305", path, [`the TOC has ${unlisted.join(", ")}`])] : []),
+    ...(unused.length > 0 ? [doctorFinding("KP306", path, [`no kernel is for ${unused.join(", ")}`])] : []),
+  ];
+}
+
+function readerFindings(archive: Archive, readers: readonly ReaderVerdict[]): readonly DoctorFinding[] {
+  const refusing = readers.filter(({ accepts }) => !accepts);
+  if (refusing.length === 0) return [];
+  const rocm = readers.filter(({ reader }) => reader !== "hrx");
+  const code = rocm.every(({ accepts }) => !accepts) ? "KP301" : "KP302";
+  const evidence = refusing.map(({ title, reasons }) => `${title} refuses it: ${reasons.join("; ")}`);
+  return [doctorFinding(code, [archive.source.name], evidence)];
+}
+
+const SAMPLES = 8;
+const SAMPLE_SIZE = 32768;
+const WORTH_IT = 2 / 3;
+
+/** Compresses the middles of some kernels. */
+async function compressionFindings(
+  archive: Archive,
+  size: number,
+  signal: AbortSignal | undefined,
+): Promise<readonly DoctorFinding[]> {
+  const count = archive.schemeName === "none" ? await archive.decompressor.kernelCount({ signal }) : 0;
+  if (count === 0) return [];
+  const zstd = requireCodec(nodeCodecs, "zstd");
+  const samples = Math.max(1, Math.min(SAMPLES, count, Math.floor((size * BUDGET_SHARE) / SAMPLE_SIZE)));
+  let before = 0;
+  let after = 0;
+  for (let sample = 0; sample < samples; sample++) {
+    try {
+      const [extent] = await archive.decompressor.storedExtents(Math.floor((sample * count) / samples), {
+        signal,
+      });
+      if (extent === undefined) continue;
+      const length = Math.min(SAMPLE_SIZE, extent.size);
+      const offset = extent.offset + Math.floor((extent.size - length) / 2);
+      const bytes = await archive.source.read(offset, length, { signal });
+      before += bytes.length;
+      after += (await zstd.compress(bytes, { level: 3, signal })).length;
+    } catch (error) {
+      if (!isKpackError(error)) throw error; // a kernel that cannot be read is no sample
+    }
+  }
+  if (before === 0 || after > before * WORTH_IT) return [];
+  const saved = Math.round(100 * (1 - after / before));
+  const evidence = [`${samples} sample(s) of ${before} bytes became ${saved}% smaller`];
+  return [doctorFinding("KP309", [archive.source.name], evidence)];
+}
+
+const SHOWN = 5;
+
+function shorten(lines: readonly string[]): readonly string[] {
+  return lines.length > SHOWN ? [...lines.slice(0, SHOWN), `… and ${lines.length - SHOWN} more`] : lines;
+}

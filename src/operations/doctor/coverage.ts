@@ -1,0 +1,105 @@
+import { type ArchiveSearch, type LoaderBehaviour, searchArchives } from "../../loader/archive-search.ts";
+import { parseLoaderEnvironment } from "../../loader/environment.ts";
+import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
+import { findKernel, type KernelAnswer } from "../../loader/resolve.ts";
+import type { HostFacts } from "./doctor-facts.ts";
+
+/** A row of the matrix wrapper × target × archive: one binary on one GPU. */
+export interface CoverageRow {
+  readonly binary: string;
+  /** A target that an archive has, taken as the agent's ISA; or an ISA that was asked about. */
+  readonly isa: string;
+  /** All ISAs of that agent, in its order. */
+  readonly isas: readonly string[];
+  readonly wrappers: number;
+  /** Positions of wrappers that get no kernel from today's loader. */
+  readonly missing: readonly number[];
+  /** Positions of wrappers that got none from loaders up to ROCm 7.14. */
+  readonly missingBefore: readonly number[];
+  /** Which archive serves which wrappers today, by their positions. */
+  readonly archives: readonly { readonly path: string; readonly wrappers: readonly number[] }[];
+}
+
+export interface CoverageAnswer extends CoverageRow {
+  /** Today's search, which is the same for all wrappers. */
+  readonly search: ArchiveSearch;
+  /** Today's answer for the first wrapper without a kernel. */
+  readonly failed: KernelAnswer | undefined;
+}
+
+/** Asks the loader, old and new, for each wrapper of a converted binary. Nothing is decoded. */
+export async function coverBinary(
+  host: HostFacts,
+  agent: { readonly isa: string; readonly isas: readonly string[] },
+  fileSystem: LoaderFileSystem,
+  signal: AbortSignal | undefined,
+): Promise<CoverageAnswer | undefined> {
+  const { metadata } = host;
+  if (metadata === undefined) return undefined;
+  const ask = async (behaviour: LoaderBehaviour): Promise<Asked> => {
+    const environment = parseLoaderEnvironment({}, host.format === "coff" ? "windows" : "posix");
+    const request = {
+      binaryPath: host.path,
+      metadata,
+      isas: agent.isas,
+      behaviour,
+      environment,
+      workingFolder: "/",
+    };
+    const search = await searchArchives(request, fileSystem, { signal });
+    return { search, answers: await answersOf(host, metadata.kernelName, search, signal) };
+  };
+  const now = await ask("current");
+  const before = await ask("before-2026-08");
+  const missing = missingIn(host, now);
+  const served = new Map<string, number[]>();
+  for (const { index, reserved1 } of host.wrappers) {
+    const path = now.answers.get(reserved1)?.kernel?.archive;
+    if (path !== undefined) push(served, path, index);
+  }
+  const failed = host.wrappers.find(({ index }) => index === missing[0]);
+  return {
+    binary: host.path,
+    isa: agent.isa,
+    isas: agent.isas,
+    wrappers: host.wrappers.length,
+    missing,
+    missingBefore: missingIn(host, before),
+    archives: Array.from(served, ([path, wrappers]) => ({ path, wrappers })),
+    search: now.search,
+    failed: failed && now.answers.get(failed.reserved1),
+  };
+}
+
+interface Asked {
+  readonly search: ArchiveSearch;
+  /** By the index that is asked for. */
+  readonly answers: ReadonlyMap<number, KernelAnswer>;
+}
+
+async function answersOf(
+  host: HostFacts,
+  kernelName: string,
+  search: ArchiveSearch,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<number, KernelAnswer>> {
+  const answers = new Map<number, KernelAnswer>();
+  for (const { reserved1: index } of host.wrappers) {
+    if (answers.has(index)) continue;
+    signal?.throwIfAborted();
+    answers.set(index, await findKernel(search, { kernelName, index }, { readKernels: false, signal }));
+  }
+  return answers;
+}
+
+function missingIn(host: HostFacts, { answers }: Asked): readonly number[] {
+  return host.wrappers
+    .filter(({ reserved1 }) => answers.get(reserved1)?.kernel === undefined)
+    .map(({ index }) => index);
+}
+
+function push(lists: Map<string, number[]>, key: string, item: number): void {
+  const list = lists.get(key);
+  if (list) list.push(item);
+  else lists.set(key, [item]);
+}

@@ -1,0 +1,244 @@
+import { createHash } from "node:crypto";
+import { realpath } from "node:fs/promises";
+import { dirname, resolve, sep } from "node:path";
+import { mapOrdered } from "../../bytes/map-ordered.ts";
+import { isKpackError } from "../../errors/errors.ts";
+import type { OnProgress } from "../../errors/progress.ts";
+import { compatibleTargets } from "../../loader/isa.ts";
+import { agentIsas, isaNotes } from "../../loader/remedy.ts";
+import { NodeLoaderFileSystem } from "../../loader/resolve.node.ts";
+import { checkArchive } from "./archive-findings.node.ts";
+import { ArchiveShelf } from "./archive-shelf.node.ts";
+import { CountedFiles } from "./counted-files.node.ts";
+import { type CoverageAnswer, coverBinary } from "./coverage.ts";
+import type { ArchiveReport, HostFacts, Reach } from "./doctor-facts.ts";
+import { describeArchive, describeBinary, describeRow, type DoctorReport } from "./doctor-report.ts";
+import { type DoctorFinding, doctorFinding, sortFindings } from "./doctor-finding.ts";
+import { readHostFacts } from "./host-facts.node.ts";
+import {
+  classifyDatabaseFile,
+  countDatabases,
+  type DatabaseCount,
+  type DatabaseFile,
+} from "./kernel-databases.ts";
+import { coverageFindings, emptyRowFindings, gatherKeys, pairingFindings } from "./pairing-findings.ts";
+import { numberingFindings } from "./numbering.ts";
+import { readPythonPackages } from "./python-packages.node.ts";
+import type { PythonPackage } from "./python-packages.ts";
+import { findReach } from "./reach.node.ts";
+import { type Survey, surveyTree } from "./survey.node.ts";
+import {
+  colonFindings,
+  databaseFindings,
+  type Fingerprint,
+  sameNameFindings,
+  unreachedFindings,
+} from "./tree-findings.ts";
+import { judgeIsa } from "./verdict.ts";
+
+export interface DiagnoseOptions {
+  /** ISAs of one machine's GPUs; each is judged, together with its generic targets. @default all targets found */
+  readonly isas?: readonly string[] | undefined;
+  /** Decode every kernel and every compressed bundle. @default false */
+  readonly deep?: boolean | undefined;
+  readonly onProgress?: OnProgress | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Files that are worked on at once. */
+const TOGETHER = 8;
+
+/**
+ * Looks at install trees, Python environments or single libraries, pairs binaries with archives, and reports what is
+ * wrong. Reads headers, tables and the first bytes of some kernels, unless `deep` is set. Archives that a binary
+ * reaches outside of the paths are looked at too.
+ *
+ * @throws AccessError `READ_FAILED` for a path that cannot be looked at
+ */
+export async function diagnose(
+  paths: readonly string[],
+  options: DiagnoseOptions = {},
+): Promise<DoctorReport> {
+  await using files = new CountedFiles();
+  await using system = new NodeLoaderFileSystem({ signal: options.signal });
+  return await new Diagnosis(paths, files, system, options).run();
+}
+
+interface Agent {
+  readonly isa: string;
+  readonly isas: readonly string[];
+}
+
+class Diagnosis {
+  readonly #paths: readonly string[];
+  readonly #options: DiagnoseOptions;
+  readonly #files: CountedFiles;
+  readonly #shelf: ArchiveShelf;
+  readonly #agents: readonly Agent[];
+  readonly #findings: DoctorFinding[] = [];
+
+  constructor(
+    paths: readonly string[],
+    files: CountedFiles,
+    system: NodeLoaderFileSystem,
+    options: DiagnoseOptions,
+  ) {
+    this.#paths = paths;
+    this.#options = options;
+    this.#files = files;
+    this.#shelf = new ArchiveShelf(files, system, options.signal);
+    this.#agents = (options.isas ?? []).map((isa) => ({ isa, isas: agentIsas(isa) }));
+  }
+
+  async run(): Promise<DoctorReport> {
+    const { signal, deep = false } = this.#options;
+    const survey = await surveyTree(this.#paths, { signal });
+    for (const { path, reason } of survey.unreadable)
+      this.#findings.push(doctorFinding("KP701", [path], [reason]));
+    const hosts = await this.#readHosts(survey);
+    const inTree = await this.#openArchives(survey);
+    const reaches: Reach[] = [];
+    for (const host of hosts) {
+      if (host.state === "converted" && host.metadata) reaches.push(await findReach(host, this.#shelf));
+    }
+    const rows: CoverageAnswer[] = [];
+    for (const reach of reaches) rows.push(...(await this.#pair(reach)));
+    const archives = await this.#checkArchives();
+    const { packages, bytesRead } = await this.#readPackages(survey, hosts);
+    const databases = this.#countDatabases(survey);
+    this.#findings.push(
+      ...unreachedFindings(inTree, reaches),
+      ...colonFindings(inTree, reaches, hosts),
+      ...sameNameFindings(await this.#fingerprints(), archives),
+    );
+    const { isas = [] } = this.#options;
+    return {
+      paths: this.#paths,
+      isas,
+      deep,
+      files: survey.files.length,
+      links: survey.linkCount,
+      totalSize: survey.totalSize,
+      bytesRead: survey.bytesRead + this.#files.bytesRead + bytesRead,
+      binaries: hosts.map((host) => describeBinary(host, reaches)),
+      archives: archives.map(describeArchive),
+      coverage: rows.map(describeRow),
+      packages,
+      databases,
+      findings: sortFindings(this.#findings),
+      verdicts: this.#agents.map((agent) => judgeIsa(agent, rows, hosts)),
+      notes: isaNotes(isas),
+    };
+  }
+
+  async #readHosts(survey: Survey): Promise<readonly HostFacts[]> {
+    const { signal, deep = false } = this.#options;
+    const candidates = survey.files.filter(({ kind }) => kind === "host");
+    const hosts: HostFacts[] = [];
+    const read = async ({ path }: { readonly path: string }): Promise<HostFacts | undefined> => {
+      try {
+        return await readHostFacts(await this.#files.source(path), { deep, signal });
+      } catch (error) {
+        if (!isKpackError(error)) throw error;
+        this.#findings.push(doctorFinding("KP701", [path], [error.summary]));
+        return undefined;
+      }
+    };
+    for await (const host of mapOrdered(candidates, TOGETHER, read)) {
+      if (host === undefined) continue;
+      hosts.push(host);
+      this.#findings.push(...host.findings);
+    }
+    return hosts;
+  }
+
+  /** Puts the archives of the tree on the shelf, and returns their real paths. */
+  async #openArchives(survey: Survey): Promise<readonly string[]> {
+    const paths: string[] = [];
+    const candidates = survey.files.filter(({ kind, path }) => kind === "archive" || path.endsWith(".kpack"));
+    const open = async ({ path }: { readonly path: string }): Promise<string> => {
+      const real = await realpath(path);
+      await this.#shelf.take(real);
+      return real;
+    };
+    for await (const path of mapOrdered(candidates, TOGETHER, open)) paths.push(path);
+    return paths;
+  }
+
+  async #pair(reach: Reach): Promise<readonly CoverageAnswer[]> {
+    const { signal, deep = false } = this.#options;
+    const keys = gatherKeys(reach);
+    const pairing = pairingFindings(reach, keys);
+    const isAsked = this.#agents.length > 0;
+    const agents = isAsked
+      ? this.#agents
+      : [...keys.targets.keys()].map((target) => ({ isa: target, isas: [target] }));
+    const rows: CoverageAnswer[] = [];
+    for (const agent of agents) {
+      const row = await coverBinary(reach.host, agent, this.#shelf, signal);
+      if (row) rows.push(row);
+    }
+    const wanted = isAsked
+      ? new Set(agents.flatMap(({ isas }) => isas.flatMap(compatibleTargets)))
+      : undefined;
+    // Without --isa a target that nothing is found for is one that gfx_arches lacks, which is said of the archive.
+    const empty = isAsked ? await emptyRowFindings(reach, rows, this.#shelf) : [];
+    const isExplained = pairing.some(({ code }) => ["KP303", "KP206", "KP207"].includes(code));
+    // Which package or folder is missing is known once it is known for which GPU.
+    const remedy = empty[0]?.remedy;
+    const known = pairing.map((one) =>
+      one.code === "KP303" && remedy !== undefined ? { ...one, remedy } : one,
+    );
+    this.#findings.push(...known, ...coverageFindings(reach, keys, rows));
+    this.#findings.push(...(await numberingFindings(reach, keys, { deep, wanted, signal })));
+    if (!isExplained) this.#findings.push(...empty);
+    return rows;
+  }
+
+  async #checkArchives(): Promise<readonly ArchiveReport[]> {
+    const { signal, deep = false, onProgress } = this.#options;
+    const shelved = await this.#shelf.all();
+    const reports: ArchiveReport[] = [];
+    const check = async (archive: (typeof shelved)[number]): Promise<ArchiveReport> =>
+      await checkArchive(archive, { deep, signal });
+    for await (const report of mapOrdered(shelved, deep ? 1 : TOGETHER, check)) {
+      reports.push(report);
+      this.#findings.push(...report.findings);
+      onProgress?.({ stage: "doctor", done: reports.length, total: shelved.length, unit: "files" });
+    }
+    return reports;
+  }
+
+  async #readPackages(
+    survey: Survey,
+    hosts: readonly HostFacts[],
+  ): Promise<{ readonly packages: readonly PythonPackage[]; readonly bytesRead: number }> {
+    const binaries = new Set(hosts.map(({ path }) => path));
+    const result = await readPythonPackages(survey.distInfoFolders, binaries, this.#options.signal);
+    this.#findings.push(...result.findings);
+    return result;
+  }
+
+  #countDatabases(survey: Survey): readonly DatabaseCount[] {
+    const files: DatabaseFile[] = [];
+    const folders = new Map<string, string>();
+    for (const { path } of survey.files) {
+      const file = classifyDatabaseFile(resolve(path).replaceAll(sep, "/"));
+      if (file === undefined) continue;
+      files.push(file);
+      if (!folders.has(file.library)) folders.set(file.library, dirname(path));
+    }
+    const counts = countDatabases(files);
+    this.#findings.push(...databaseFindings(counts, folders, this.#agents));
+    return counts;
+  }
+
+  /** The TOC stands for the content: it has all sizes, and where our tool wrote it, all hashes. */
+  async #fingerprints(): Promise<readonly Fingerprint[]> {
+    return (await this.#shelf.all()).flatMap(({ path, size, archive }) => {
+      if (archive === undefined) return [];
+      const digest = createHash("sha256").update(archive.toc.bytes).digest("hex");
+      return [{ path, fingerprint: `${size} ${digest}` }];
+    });
+  }
+}
