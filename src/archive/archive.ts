@@ -177,13 +177,23 @@ export class Archive implements AsyncDisposable {
     const read = async (entry: ArchiveEntry): Promise<{ entry: ArchiveEntry; bytes: Uint8Array }> => {
       return { entry, bytes: await this.#read(entry, options) };
     };
-    yield* mapOrdered(options.entries ?? this.entries, options.jobs ?? 4, read);
+    yield* mapOrdered(options.entries ?? this.entries, options.jobs ?? 4, read, options.signal);
   }
 
   /** The hash that the archive holds of the kernel with this ordinal: XXH64 in hexadecimal, or undefined. */
   kernelHash(ordinal: number): string | undefined {
     const hash = this.#hashes?.get(ordinal);
     return hash === undefined ? undefined : formatXxh64(hash);
+  }
+
+  /** Whether the archive holds hashes of its kernels that are understood here. */
+  get hasHashes(): boolean {
+    return this.#hashes !== undefined;
+  }
+
+  /** How many stored kernels it holds a hash of. */
+  get hashCount(): number {
+    return this.#hashes?.count ?? 0;
   }
 
   /** Whether bytes are those of the kernel with this ordinal, by the archive's hash; undefined where it holds none. */

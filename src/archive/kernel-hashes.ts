@@ -43,6 +43,10 @@ export class KernelHashes {
     return { [ALGORITHM_FIELD]: ALGORITHM, [HASHES_FIELD]: bytes };
   }
 
+  get count(): number {
+    return this.#view.byteLength / 8;
+  }
+
   get(ordinal: number): bigint | undefined {
     return ordinal * 8 + 8 <= this.#view.byteLength ? this.#view.getBigUint64(ordinal * 8, true) : undefined;
   }

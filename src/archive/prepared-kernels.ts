@@ -1,3 +1,4 @@
+import { abortable } from "../bytes/abortable.ts";
 import { bytesEqual } from "../bytes/extent.ts";
 import type { Limits } from "../bytes/limits.ts";
 import { AccessError, LimitError } from "../errors/errors.ts";
@@ -67,7 +68,7 @@ export class PreparedKernels<Input> implements AsyncIterable<Input> {
         signal?.throwIfAborted();
         const prepare = await this.#read(item, xxh64);
         if (prepare) {
-          await slots.take();
+          await abortable(slots.take(), signal);
           const promise = prepare().finally(() => slots.give());
           // A failure behind the head of the queue must not count as unhandled before its turn comes.
           promise.catch(() => undefined);
@@ -75,13 +76,13 @@ export class PreparedKernels<Input> implements AsyncIterable<Input> {
         }
         while (queue.length >= 2 * jobs) {
           const head = queue.shift();
-          if (head) yield await head;
+          if (head) yield await abortable(head, signal);
         }
       }
-      for (let head = queue.shift(); head; head = queue.shift()) yield await head;
+      for (let head = queue.shift(); head; head = queue.shift()) yield await abortable(head, signal);
       this.#state = "finished";
     } finally {
-      await Promise.allSettled(queue);
+      if (!signal?.aborted) await Promise.allSettled(queue); // an abort waits for nothing
     }
   }
 

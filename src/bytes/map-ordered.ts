@@ -1,11 +1,15 @@
+import { abortable } from "./abortable.ts";
+
 /**
  * Applies `task` to each item, up to `jobs` at once, and yields the results in the items' order.
- * When the consumer stops or a task fails, tasks that run already are waited for and their results dropped.
+ * When the consumer stops or a task fails, tasks that run already are waited for and their results dropped; an abort
+ * waits for nothing.
  */
 export async function* mapOrdered<Item, Result>(
   items: Iterable<Item>,
   jobs: number,
   task: (item: Item) => Promise<Result>,
+  signal?: AbortSignal | undefined,
 ): AsyncGenerator<Result> {
   if (!Number.isInteger(jobs) || jobs < 1)
     throw new RangeError(`jobs must be a positive integer, got ${jobs}`);
@@ -17,10 +21,10 @@ export async function* mapOrdered<Item, Result>(
       promise.catch(() => undefined);
       running.push(promise);
       const head = running.length >= jobs ? running.shift() : undefined;
-      if (head) yield await head;
+      if (head) yield await abortable(head, signal);
     }
-    for (let head = running.shift(); head; head = running.shift()) yield await head;
+    for (let head = running.shift(); head; head = running.shift()) yield await abortable(head, signal);
   } finally {
-    await Promise.allSettled(running);
+    if (!signal?.aborted) await Promise.allSettled(running);
   }
 }

@@ -15,5 +15,8 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   // Compression runs in libuv's threads, 4 unless said otherwise before the first of them starts.
   process.env["UV_THREADPOOL_SIZE"] ??= String(Math.max(4, os.availableParallelism() + 1));
   const { run } = await import("./program.ts");
-  process.exitCode = await run(process.argv.slice(2));
+  const status = await run(process.argv.slice(2));
+  process.exitCode = status;
+  // Interrupted: a kernel that is just being compressed is not waited for.
+  if (status > 128) process.exit();
 }

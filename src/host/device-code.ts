@@ -33,6 +33,8 @@ export interface DeviceItem {
   readonly payload: PayloadKind;
   /** HIP's runtime loads it: a code object under a HIP id, or a bare one. */
   readonly isHipCodeObject: boolean;
+  /** Whether it stands in a host binary, not in a bundle's or code object's own file. */
+  readonly isInHostBinary: boolean;
   /** Undefined for a bare code object. */
   readonly bundleIndex: number | undefined;
   /**
@@ -99,6 +101,7 @@ async function bareCodeObject(source: Source, options: ReadFatBinaryOptions): Pr
     target: header.target.targetName,
     payload: "code-object",
     isHipCodeObject: true,
+    isInHostBinary: false,
     bundleIndex: undefined,
     keyIndexes: [0],
     kernel: { size: source.size, read: (read) => source.read(0, source.size, read) },
@@ -128,6 +131,7 @@ async function itemsOf(
         target: id.target ?? id.text,
         payload,
         isHipCodeObject: id.isHip && payload === "code-object",
+        isInHostBinary: fatBinary !== undefined,
         bundleIndex: bundle.index,
         keyIndexes,
         kernel: { size: entry.size, read: (read) => bundle.readEntry(entry, read) },

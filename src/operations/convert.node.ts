@@ -139,7 +139,7 @@ async function* decodedKernels(
       })),
     };
   };
-  yield* mapOrdered(groups, jobs, decode);
+  yield* mapOrdered(groups, jobs, decode, signal);
 }
 
 async function compare(
@@ -173,7 +173,7 @@ async function compare(
       },
     );
   };
-  for await (const size of mapOrdered(groups.flat(), jobs, compareOne)) {
+  for await (const size of mapOrdered(groups.flat(), jobs, compareOne, signal)) {
     done += size;
     options.onProgress?.({ stage: "verify", done, unit: "bytes" });
   }

@@ -60,7 +60,7 @@ export async function extractKernels(
   };
   const files: ExtractedFile[] = [];
   let done = 0;
-  for await (const file of mapOrdered(options.entries, options.jobs ?? defaultJobs(), extract)) {
+  for await (const file of mapOrdered(options.entries, options.jobs ?? defaultJobs(), extract, signal)) {
     if (file) files.push(file);
     done += 1;
     options.onProgress?.({ stage: "extract", done, total: options.entries.length, unit: "kernels" });

@@ -145,7 +145,7 @@ async function compareWithInputs(
     }
     return kernel.kernel.size;
   };
-  for await (const size of mapOrdered(kernels, options.jobs ?? defaultJobs(), compare)) {
+  for await (const size of mapOrdered(kernels, options.jobs ?? defaultJobs(), compare, signal)) {
     done += size;
     onProgress({ stage: "verify", done, unit: "bytes" });
   }

@@ -130,8 +130,9 @@ function isHipId(item: DeviceItem): boolean {
   return item.bundleIndex === undefined || /^hip(?:v4)?-/.test(item.id);
 }
 
+/** A host binary has one name for all its targets, so nothing is taken out of that. */
 function plan(item: DeviceItem, path: string): PlannedKernel {
-  const keyPath = binaryKeyPath(path, item.target);
+  const keyPath = item.isInHostBinary ? path : binaryKeyPath(path, item.target);
   const entries: readonly EntryToWrite[] = item.keyIndexes.map((index) => ({
     binaryKey: `${keyPath}#${index}`,
     target: item.target,

@@ -61,6 +61,7 @@ class Verification {
     for (const entry of archive.entries) this.#checkNames(entry);
     const storedCount = await this.#try(() => archive.decompressor.kernelCount({ signal }), 0);
     const sizes = await this.#checkKernels(storedCount);
+    this.#checkHashes(storedCount);
     await this.#try(
       async () => await archive.decompressor.verifyArea?.(this.#onFinding, { signal }),
       undefined,
@@ -107,7 +108,7 @@ class Verification {
     let done = 0;
     const check = ([ordinal, entries]: readonly [number, readonly ArchiveEntry[]]): Promise<CheckedKernel> =>
       new KernelCheck(archive, ordinal, entries, signal).run();
-    for await (const kernel of mapOrdered(groups, this.#options.jobs ?? 4, check)) {
+    for await (const kernel of mapOrdered(groups, this.#options.jobs ?? 4, check, signal)) {
       this.#findings.push(...kernel.findings);
       if (kernel.hashChecked) this.#hashesChecked += 1;
       if (kernel.size !== undefined) sizes.set(kernel.ordinal, kernel.size);
@@ -116,6 +117,13 @@ class Verification {
       this.#options.onProgress?.({ stage: "verify", done, total: groups.length, unit: "kernels" });
     }
     return sizes;
+  }
+
+  #checkHashes(storedCount: number): void {
+    const { hasHashes, hashCount } = this.#archive;
+    if (!hasHashes || hashCount === storedCount) return;
+    const message = `the archive holds ${hashCount} hashes for ${storedCount} kernels`;
+    this.#warn("WRONG_HASH_FIELD", message, "kernel_hashes");
   }
 
   #checkNames(entry: ArchiveEntry): void {

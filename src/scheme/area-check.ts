@@ -49,8 +49,9 @@ export function reportCoverage(
   file: string,
   onFinding: OnFinding,
 ): void {
+  // Extents out of bounds are said elsewhere; here they would make up bytes that nobody has.
   const sorted = extents
-    .filter((extent) => extent.size > 0)
+    .filter((extent) => extent.size > 0 && extentEnd(extent) <= end)
     .toSorted((a, b) => a.offset - b.offset || a.size - b.size);
   let position = start;
   let previous: Extent | undefined;

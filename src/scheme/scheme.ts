@@ -125,6 +125,33 @@ export interface KernelDecompressor {
   ): Promise<readonly Extent[]>;
   /** Checks the area as a whole: bounds, overlaps, unused bytes. What it finds goes to `onFinding`. */
   verifyArea?(onFinding: OnFinding, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  /** What is stored and who depends on whom, for schemes in which kernels share stored bytes. Reads nothing. */
+  describeFrames?(): FrameMap;
+}
+
+/** The stored frames of an archive and the kernels in them. */
+export interface FrameMap {
+  /** In an order in which the dictionaries of a frame stand behind it. */
+  readonly frames: readonly FrameDescription[];
+  /** By ordinal, the slices of decoded frames that make the kernel, in order. */
+  readonly kernels: readonly (readonly FrameSlice[])[];
+}
+
+/** Bytes that are stored, and decoded, as one. */
+export interface FrameDescription {
+  /** Where the stored bytes lie in the file. */
+  readonly extent: Extent;
+  /** Decoded, in bytes. */
+  readonly contentSize: number;
+  /** Indexes of the frames that have to be decoded first. */
+  readonly dictionaries: readonly number[];
+}
+
+/** A run of bytes of a frame's decoded content. */
+export interface FrameSlice {
+  readonly frame: number;
+  readonly offset: number;
+  readonly size: number;
 }
 
 /** The scheme with this name in a list of schemes. @throws FormatError `UNKNOWN_SCHEME` */

@@ -1,9 +1,12 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { constants, type FileHandle, open } from "node:fs/promises";
 import { AccessError } from "../errors/errors.ts";
 import { checkRange, type ReadOptions, shortRead, type Source } from "./source.ts";
 
 /** Node aborts the process when one call is asked for 2^31 bytes or more. */
 const LARGEST_CALL = 2 ** 30;
+
+/** Opening a named pipe must not wait for somebody who writes to it; systems without pipes lack the flag. */
+const NON_BLOCKING: number = constants.O_NONBLOCK ?? 0;
 
 /**
  * Opens a regular file as a source. Reads are positioned and may run at the same time.
@@ -19,7 +22,7 @@ const LARGEST_CALL = 2 ** 30;
 export async function openFile(path: string): Promise<Source> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(path, "r");
+    handle = await open(path, constants.O_RDONLY | NON_BLOCKING);
     const stat = await handle.stat();
     if (!stat.isFile()) throw new Error(stat.isDirectory() ? "it is a folder" : "it is no regular file");
     return new FileSource(path, stat.size, handle);

@@ -135,7 +135,7 @@ export function testSchemeContract(
     it("refuses a kernel over the limit before it makes room for it", async () => {
       const sink = memorySink();
       await writeArchive(sink, kernelsToWrite(KERNELS), { groupName: "g", family: "f", scheme });
-      const limits = { kernelSize: 5000 };
+      const limits = { kernelSize: 50_000 };
       const archive = await openArchive(memorySource(sink.bytes()), { schemes, limits });
       const error = await kpackError(async () => await archive.readKernel("lib/k3.so#0", "gfx1100"));
       assert.match(error.code, overLimit);

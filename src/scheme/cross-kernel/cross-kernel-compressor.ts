@@ -1,3 +1,4 @@
+import { abortable } from "../../bytes/abortable.ts";
 import { bytesEqual } from "../../bytes/extent.ts";
 import { mapOrdered } from "../../bytes/map-ordered.ts";
 import type { ZstdCodec } from "../../codec/codec.ts";
@@ -90,6 +91,7 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
     const dictionaryFrame = dictionary && this.#compressDictionary(dictionary, sizes);
     dictionaryFrame?.catch(() => undefined); // awaited below, after the frames
     const compressGroup = async (group: readonly number[]): Promise<CompressedGroup> => {
+      options.signal?.throwIfAborted();
       const content = await readGroup(group, kernels, options.signal);
       return { group, contentSize: content.length, frame: await compressors.compress(content) };
     };
@@ -98,6 +100,7 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
       plan.groups,
       this.#context.jobs,
       compressGroup,
+      options.signal,
     )) {
       const { size: storedSize } = await area.write(frame);
       const index = graph.addFrame({ storedSize, contentSize, dictionaries });
@@ -112,7 +115,7 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
       options.onProgress?.({ stage: "compress", done, unit: "bytes" });
     }
     if (dictionary && dictionaryFrame) {
-      const { size: storedSize } = await area.write(await dictionaryFrame);
+      const { size: storedSize } = await area.write(await abortable(dictionaryFrame, options.signal));
       graph.addFrame({ storedSize, contentSize: dictionary.length, dictionaries: [] });
     }
     return graph.finish(area.start);

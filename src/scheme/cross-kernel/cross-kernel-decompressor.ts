@@ -8,6 +8,7 @@ import {
   checkOrdinal,
   type DecompressOptions,
   type DecompressorContext,
+  type FrameMap,
   type KernelDecompressor,
   type SchemeFields,
 } from "../scheme.ts";
@@ -41,17 +42,22 @@ export class CrossKernelDecompressor implements KernelDecompressor {
   }
 
   async decompressKernel(ordinal: number, options: DecompressOptions = {}): Promise<Uint8Array> {
+    options.signal?.throwIfAborted();
     const slices = this.#slices(ordinal, options.id);
     const size = slices.reduce((sum, slice) => sum + slice.size, 0);
     this.#checkSize(size, ordinal, options);
     const [only] = slices;
-    if (slices.length === 1 && only) return await this.#slice(only, options);
-    const parts = await Promise.all(slices.map((slice) => this.#slice(slice, options)));
+    if (slices.length === 1 && only) return cut(await this.#content(only.frame, options), only);
+    // Each frame once, however many slices of it there are: a hostile archive may have very many.
+    const frames = [...new Set(slices.map(({ frame }) => frame))];
+    const contents = await Promise.all(frames.map((frame) => this.#content(frame, options)));
+    const byFrame = new Map(frames.map((frame, index) => [frame, contents[index]]));
     const kernel = new Uint8Array(size);
     let position = 0;
-    for (const part of parts) {
-      kernel.set(part, position);
-      position += part.length;
+    for (const { frame, offset, size: length } of slices) {
+      const content = byFrame.get(frame);
+      if (content) kernel.set(content.subarray(offset, offset + length), position);
+      position += length;
     }
     return kernel;
   }
@@ -64,7 +70,12 @@ export class CrossKernelDecompressor implements KernelDecompressor {
   async verifyArea(onFinding: OnFinding): Promise<void> {
     const { source, tocOffset } = this.#context;
     const extents = this.graph.frames.map(({ extent }) => extent);
+    extents.forEach((extent, index) => this.#checkExtent(extent, `frame ${index}`));
     reportCoverage(extents, USUAL_AREA_START, tocOffset, source.name, onFinding);
+  }
+
+  describeFrames(): FrameMap {
+    return this.graph;
   }
 
   #slices(ordinal: number, id: string | undefined): readonly Slice[] {
@@ -91,24 +102,19 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     }
   }
 
-  /** A part of a frame's content: a view of it, unless that would keep much more alive than the part itself. */
-  async #slice({ frame, offset, size }: Slice, options: DecompressOptions): Promise<Uint8Array> {
-    const content = await this.#content(frame, options);
-    const isMostOfIt = content.length <= Math.max(SMALL_CONTENT, size * VIEW_SPREAD);
-    return isMostOfIt ? content.subarray(offset, offset + size) : content.slice(offset, offset + size);
-  }
-
   async #content(frame: number, options: DecompressOptions): Promise<Uint8Array> {
     if (!this.#shared.has(frame)) return await this.#decode(frame, options);
     // Others may wait for a shared frame: one caller's abort must not fail them.
-    return await this.#cache.get(frame, () => this.#decode(frame, { onFinding: options.onFinding }));
+    const content = await this.#cache.get(frame, () => this.#decode(frame, { onFinding: options.onFinding }));
+    options.signal?.throwIfAborted();
+    return content;
   }
 
   async #decode(index: number, options: DecompressOptions): Promise<Uint8Array> {
-    const { source, tocOffset, limits } = this.#context;
+    const { source, limits } = this.#context;
     const { extent, contentSize, dictionaries } = this.graph.frame(index);
     const field = `frame ${index}`;
-    checkInsideArea(extent, { file: source.name, tocOffset, fileSize: source.size }, field);
+    this.#checkExtent(extent, field);
     const [stored, ...contents] = await Promise.all([
       source.read(extent.offset, extent.size, { signal: options.signal }),
       ...dictionaries.map((dictionary) => this.#content(dictionary, options)),
@@ -126,6 +132,11 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     });
   }
 
+  #checkExtent(extent: Extent, field: string): void {
+    const { source, tocOffset } = this.#context;
+    checkInsideArea(extent, { file: source.name, tocOffset, fileSize: source.size }, field);
+  }
+
   #dictionary(contents: readonly Uint8Array[], field: string): Uint8Array | undefined {
     const dictionary = joinContents(contents);
     if (!dictionary || !looksTrained(dictionary)) return dictionary;
@@ -134,6 +145,12 @@ export class CrossKernelDecompressor implements KernelDecompressor {
       field,
     });
   }
+}
+
+/** A part of a frame's content: a view of it, unless that would keep much more alive than the part itself. */
+function cut(content: Uint8Array, { offset, size }: Slice): Uint8Array {
+  const isMostOfIt = content.length <= Math.max(SMALL_CONTENT, size * VIEW_SPREAD);
+  return isMostOfIt ? content.subarray(offset, offset + size) : content.slice(offset, offset + size);
 }
 
 /** The raw dictionary that contents make, one after the other. */

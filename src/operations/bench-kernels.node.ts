@@ -1,0 +1,141 @@
+import { join } from "node:path";
+import type { KernelToWrite } from "../archive/kernel-to-write.ts";
+import { openArchive } from "../archive/open-archive.node.ts";
+import type { Extent } from "../bytes/extent.ts";
+import type { Limits } from "../bytes/limits.ts";
+import type { OnFinding } from "../errors/finding.ts";
+import { detectFile } from "../host/detect.ts";
+import { createFile } from "../sink/file-sink.node.ts";
+import type { Sink } from "../sink/sink.ts";
+import { FilePool } from "../source/file-pool.node.ts";
+import { openFile } from "../source/file-source.node.ts";
+import type { Source } from "../source/source.ts";
+import { matchesSelection } from "../target/target-id.ts";
+import { findInputs } from "./find-inputs.node.ts";
+import { planPack } from "./plan-pack.node.ts";
+
+/** Which kernels are looked at. */
+export interface BenchKernelOptions {
+  /** Archives, or what can be packed: fat binaries, bundles, code objects and folders of them. */
+  readonly inputs: readonly string[];
+  readonly targets?: readonly string[] | undefined;
+  readonly root?: string | undefined;
+  readonly limits?: Partial<Limits> | undefined;
+  readonly onFinding: OnFinding;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One entry of the archives to be: its kernel and the names that it goes by. */
+export interface BenchKernel extends KernelToWrite {
+  readonly binaryKey: string;
+  readonly target: string;
+}
+
+/** Uncompressed kernels in one file, so that each setting reads them at the same cost, wherever they came from. */
+export class BenchKernels implements AsyncDisposable {
+  readonly kernels: readonly BenchKernel[];
+  /** Uncompressed bytes of all of them. */
+  readonly originalSize: number;
+  readonly targets: readonly string[];
+  readonly #source: Source;
+
+  private constructor(source: Source, places: readonly Place[]) {
+    this.#source = source;
+    this.kernels = places.map(({ binaryKey, target, extent }) => ({
+      binaryKey,
+      target,
+      entries: [{ binaryKey, target }],
+      kernel: {
+        size: extent.size,
+        read: (options) => source.read(extent.offset, extent.size, options),
+      },
+    }));
+    this.originalSize = places.reduce((sum, { extent }) => sum + extent.size, 0);
+    this.targets = [...new Set(places.map(({ target }) => target))];
+  }
+
+  /**
+   * Unpacks all kernels of the inputs into a file in `folder`.
+   * @throws NotFoundError `NOTHING_FOUND` when an input has none for the wanted targets
+   */
+  static async unpack(folder: string, options: BenchKernelOptions): Promise<BenchKernels> {
+    const path = join(folder, "kernels");
+    await using sink = await createFile(path);
+    const places: Place[] = [];
+    const packable: string[] = [];
+    for (const input of options.inputs) {
+      if (await isArchive(input, options)) places.push(...(await unpackArchive(input, sink, options)));
+      else packable.push(input);
+    }
+    if (packable.length > 0 || places.length === 0) {
+      places.push(...(await unpackInputs(packable.length > 0 ? packable : options.inputs, sink, options)));
+    }
+    await sink.commit();
+    return new BenchKernels(await openFile(path), places);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#source[Symbol.asyncDispose]();
+  }
+}
+
+interface Place {
+  readonly binaryKey: string;
+  readonly target: string;
+  readonly extent: Extent;
+}
+
+async function isArchive(input: string, { signal }: BenchKernelOptions): Promise<boolean> {
+  for await (const { path, named } of findInputs([input])) {
+    if (!named) return false;
+    await using source = await openFile(path);
+    return (await detectFile(source, { signal })) === "kpack";
+  }
+  return false;
+}
+
+async function unpackArchive(
+  path: string,
+  sink: Sink,
+  options: BenchKernelOptions,
+): Promise<readonly Place[]> {
+  const { limits, onFinding, signal, targets } = options;
+  await using archive = await openArchive(await openFile(path), {
+    onFinding,
+    signal,
+    ...(limits && { limits }),
+  });
+  const places: Place[] = [];
+  const extents = new Map<number, Extent>();
+  for (const entry of archive.entries) {
+    const { binaryKey, target, ordinal } = entry;
+    if (targets && !targets.some((selection) => matchesSelection(target, selection))) continue;
+    const extent =
+      extents.get(ordinal) ??
+      (await append(sink, await archive.readKernel(entry, { checkHash: true, signal })));
+    extents.set(ordinal, extent);
+    places.push({ binaryKey, target, extent });
+  }
+  return places;
+}
+
+async function unpackInputs(
+  inputs: readonly string[],
+  sink: Sink,
+  options: BenchKernelOptions,
+): Promise<readonly Place[]> {
+  await using pool = new FilePool();
+  const { kernels } = await planPack(pool, { ...options, inputs });
+  const places: Place[] = [];
+  for (const { kernel, entries } of kernels) {
+    const extent = await append(sink, await kernel.read({ signal: options.signal }));
+    places.push(...entries.map(({ binaryKey, target }) => ({ binaryKey, target, extent })));
+  }
+  return places;
+}
+
+async function append(sink: Sink, bytes: Uint8Array): Promise<Extent> {
+  const offset = sink.position;
+  await sink.write(bytes);
+  return { offset, size: bytes.length };
+}

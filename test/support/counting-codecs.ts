@@ -1,0 +1,31 @@
+import { type Codecs, nodeCodecs, type ZstdCodec } from "../../src/node.ts";
+
+/** Node's codecs, with what was asked of them on record; `failNext` makes that many decodings fail. */
+export class CountingCodecs implements Codecs {
+  readonly zstd: ZstdCodec;
+  /** The content sizes that were asked for. */
+  decoded: number[] = [];
+  failNext = 0;
+
+  constructor() {
+    const zstd = nodeCodecs.zstd as ZstdCodec;
+    this.zstd = {
+      ...zstd,
+      decompress: async (frame, size, options) => {
+        this.decoded.push(size);
+        if (this.failNext > 0) {
+          this.failNext -= 1;
+          await new Promise((resolve) => setImmediate(resolve));
+          throw new Error("the decoder has a bad day");
+        }
+        return await zstd.decompress(frame, size, options);
+      },
+    };
+  }
+
+  take(): readonly number[] {
+    const { decoded } = this;
+    this.decoded = [];
+    return decoded;
+  }
+}
