@@ -13,6 +13,8 @@ export type { Limits } from "./bytes/limits.ts";
 export type { Extent } from "./bytes/extent.ts";
 export type {
   Codecs,
+  FrameCompressor,
+  FrameCompressorOptions,
   ZlibCodec,
   ZstdCodec,
   ZstdCompressOptions,

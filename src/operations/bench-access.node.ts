@@ -73,7 +73,8 @@ export async function timeAccess(
     }
     for (const [index, entry] of timed.entries()) {
       const turns = [
-        async () => theirs.kernel.push(await timeOf(() => other.readKernel(entriesOfOther(entry), { signal }))),
+        async () =>
+          theirs.kernel.push(await timeOf(() => other.readKernel(entriesOfOther(entry), { signal }))),
         async () => own.kernel.push(await timeOf(() => archive.readKernel(entry, { signal }))),
       ];
       for (const turn of index % 2 === 0 ? turns : turns.toReversed()) await turn();
@@ -92,7 +93,7 @@ export async function timeAccess(
   }
   const compared = (kind: keyof Timings): ComparedTime => ({
     milliseconds: median(own[kind]),
-    baselineMilliseconds: median(theirs[kind]),
+    baselineMilliseconds: median((written === baseline ? own : theirs)[kind]),
   });
   return { kernel: compared("kernel"), kernelsTimed, first: compared("first"), all: compared("all") };
 }

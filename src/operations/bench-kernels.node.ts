@@ -3,6 +3,7 @@ import type { KernelToWrite } from "../archive/kernel-to-write.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
 import type { Extent } from "../bytes/extent.ts";
 import type { Limits } from "../bytes/limits.ts";
+import { NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { detectFile } from "../host/detect.ts";
 import { createFile } from "../sink/file-sink.node.ts";
@@ -67,8 +68,14 @@ export class BenchKernels implements AsyncDisposable {
       if (await isArchive(input, options)) places.push(...(await unpackArchive(input, sink, options)));
       else packable.push(input);
     }
-    if (packable.length > 0 || places.length === 0) {
-      places.push(...(await unpackInputs(packable.length > 0 ? packable : options.inputs, sink, options)));
+    if (packable.length > 0) places.push(...(await unpackInputs(packable, sink, options)));
+    if (places.length === 0) {
+      throw new NotFoundError("NOTHING_FOUND", "there is no kernel to compare schemes with", {
+        file: options.inputs.join(", "),
+        field: options.targets && "--targets",
+        expected: options.targets && `kernels for ${options.targets.join(", ")}`,
+        hint: '"kpack list FILE" shows what a file holds.',
+      });
     }
     await sink.commit();
     return new BenchKernels(await openFile(path), places);

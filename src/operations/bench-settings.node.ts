@@ -43,7 +43,7 @@ export function parseBenchSettings(name: string): readonly BenchSetting[] {
   const effort = EFFORTS.find((candidate) => candidate === parameter);
   if (scheme === "zstd-cross-kernel" && effort) return [{ scheme, effort }];
   throw new RangeError(
-    `expected zstd-per-kernel:LEVEL (1 to 22) or zstd-cross-kernel:EFFORT (${EFFORTS.join(", ")}), got ${name}`,
+    `Expected zstd-per-kernel:LEVEL (1 to 22) or zstd-cross-kernel:EFFORT (${EFFORTS.join(", ")}), got ${name}`,
   );
 }
 

@@ -224,17 +224,19 @@ class ArchiveWriter {
     const { jobs, signal, progress } = this.#options;
     const path = join(this.#folder, `${fileName}.kpack`);
     await using sink = await createFile(path);
+    const originalSize = kernels.reduce((sum, { kernel }) => sum + kernel.size, 0);
     const start = performance.now();
     const summary = await writeArchive(sink, kernels, {
       groupName: "bench",
       family: defaultFamily([...new Set(kernels.map(({ target }) => target))]),
       scheme: schemeOfSetting(setting),
       jobs,
-      onProgress: progress.within(benchSettingName(setting)),
+      onProgress: progress.within(benchSettingName(setting), originalSize),
       signal,
     });
     const packSeconds = (performance.now() - start) / 1000;
     await sink.commit();
+    progress.wrote(originalSize);
     return { path, setting, size: summary.archiveSize, kernels: summary.kernels, packSeconds };
   }
 }
@@ -261,12 +263,14 @@ async function compareKernels(
   for await (const _ of mapOrdered(kernels, jobs, compare)) signal?.throwIfAborted();
 }
 
-/** Progress over equal steps, each of which writes all kernels in one or two passes. */
+/** Progress over equal steps, each of which writes all kernels, in one archive or several, in one or two passes. */
 class StepProgress {
   readonly #onProgress: OnProgress | undefined;
   readonly #size: number;
   readonly #steps: number;
   #step = 0;
+  /** Bytes done before the archive that is being written. */
+  #base = 0;
 
   constructor(onProgress: OnProgress | undefined, size: number, steps: number) {
     this.#onProgress = onProgress;
@@ -276,12 +280,18 @@ class StepProgress {
 
   next(): void {
     this.#step += 1;
+    this.#base = this.#step * this.#size;
   }
 
-  within(stage: string): OnProgress {
+  wrote(size: number): void {
+    this.#base += size;
+  }
+
+  /** @param size of the kernels of the archive */
+  within(stage: string, size: number): OnProgress {
     return (progress) => {
-      const passed = progress.stage === "pack" ? progress.done / 2 : (this.#size + progress.done) / 2;
-      const done = Math.floor(this.#step * this.#size + Math.min(this.#size, passed));
+      const passed = progress.stage === "pack" ? progress.done / 2 : (size + progress.done) / 2;
+      const done = Math.floor(this.#base + Math.min(size, passed));
       this.#onProgress?.({ stage, done, total: this.#steps * this.#size, unit: "bytes" });
     };
   }

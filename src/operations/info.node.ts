@@ -1,6 +1,8 @@
+import type { Archive } from "../archive/archive.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
 import type { Finding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
+import { attributeFrames, describeGraph, type GraphInfo } from "./graph.ts";
 
 /** What an archive is, summed up. */
 export interface ArchiveInfo {
@@ -22,18 +24,35 @@ export interface ArchiveInfo {
   /** TOC fields beyond those of the format's first definition, and of the scheme. */
   readonly extraFields: readonly string[];
   readonly targets: readonly TargetInfo[];
+  readonly binaries: readonly BinaryInfo[];
+  /** Frames and what depends on what; left out for schemes that store each kernel by itself. */
+  readonly graph: GraphInfo | undefined;
   readonly findings: readonly Finding[];
 }
 
-/** What an archive has for one target. */
-export interface TargetInfo {
-  readonly target: string;
+/** What some of an archive's entries take. */
+export interface PartInfo {
   readonly kernels: number;
   readonly originalSize: number;
-  /** Bytes of its kernels; those shared with another target count for both. */
+  /** Bytes of the frames that hold its kernels; those shared with another part count for both. */
   readonly storedSize: number;
+  /**
+   * Its part of all stored bytes, rounded: dictionaries and shared frames are divided among the kernels that need
+   * them, and a kernel's part among its entries. Left out for schemes that store each kernel by itself.
+   */
+  readonly attributedSize: number | undefined;
+}
+
+/** What an archive has for one target. */
+export interface TargetInfo extends PartInfo {
+  readonly target: string;
   /** Whether `gfx_arches` has it, so that ROCm's runtime finds its kernels. */
   readonly listed: boolean;
+}
+
+/** What an archive has for one binary key, over all targets. */
+export interface BinaryInfo extends PartInfo {
+  readonly binaryKey: string;
 }
 
 const FIRST_DEFINITION = ["blobs", "zstd_offset", "zstd_size"];
@@ -45,21 +64,25 @@ export async function describeArchive(
 ): Promise<ArchiveInfo> {
   const { signal } = options;
   await using archive = await openArchive(await openFile(path), { signal });
-  const targets = new Map<string, { kernels: number; originalSize: number; ordinals: Set<number> }>();
-  const storedSizes = new Map<number, number>();
-  let originalSize = 0;
-  for (const entry of archive.entries) {
-    if (!storedSizes.has(entry.ordinal)) {
-      const extents = await archive.decompressor.storedExtents(entry.ordinal, { signal });
-      storedSizes.set(entry.ordinal, sum(extents.map(({ size }) => size)));
-    }
-    const target = targets.get(entry.target) ?? { kernels: 0, originalSize: 0, ordinals: new Set() };
-    target.kernels += 1;
-    target.originalSize += entry.originalSize ?? 0;
-    target.ordinals.add(entry.ordinal);
-    targets.set(entry.target, target);
-    originalSize += entry.originalSize ?? 0;
+  const map = archive.decompressor.describeFrames?.();
+  const storedSizes = await sizesOfKernels(archive, signal);
+  const entriesOfKernel = new Map<number, number>();
+  for (const { ordinal } of archive.entries)
+    entriesOfKernel.set(ordinal, (entriesOfKernel.get(ordinal) ?? 0) + 1);
+  const attributed = map && attributeFrames(map).kernels;
+  const targets = new Map<string, Part>();
+  const binaries = new Map<string, Part>();
+  for (const { target, binaryKey, ordinal, originalSize = 0 } of archive.entries) {
+    const share = (attributed?.[ordinal] ?? 0) / (entriesOfKernel.get(ordinal) ?? 1);
+    addEntry(targets, target, { ordinal, originalSize, share });
+    addEntry(binaries, binaryKey, { ordinal, originalSize, share });
   }
+  const describe = ({ kernels, originalSize, ordinals, attributedSize }: Part): PartInfo => ({
+    kernels,
+    originalSize,
+    storedSize: sum([...ordinals].map((ordinal) => storedSizes.get(ordinal) ?? 0)),
+    attributedSize: map && Math.round(attributedSize),
+  });
   return {
     file: path,
     fileSize: archive.source.size,
@@ -70,20 +93,54 @@ export async function describeArchive(
     binaryCount: archive.toc.entries.binaries.count,
     entryCount: archive.entries.length,
     kernelCount: storedSizes.size,
-    originalSize,
-    storedSize: sum(storedSizes.values()),
+    originalSize: sum([...targets.values()].map(({ originalSize }) => originalSize)),
+    storedSize: map ? sum(map.frames.map(({ extent }) => extent.size)) : sum(storedSizes.values()),
     extraFields: archive.toc.fields
       .map(({ name }) => name)
       .filter((name) => !FIRST_DEFINITION.includes(name)),
-    targets: [...targets].map(([target, { kernels, originalSize: size, ordinals }]) => ({
+    targets: [...targets].map(([target, part]) => ({
       target,
-      kernels,
-      originalSize: size,
-      storedSize: sum([...ordinals].map((ordinal) => storedSizes.get(ordinal) ?? 0)),
+      ...describe(part),
       listed: archive.targets.includes(target),
     })),
+    binaries: [...binaries].map(([binaryKey, part]) => ({ binaryKey, ...describe(part) })),
+    graph: map && describeGraph(map),
     findings: archive.findings,
   };
+}
+
+interface Part {
+  kernels: number;
+  originalSize: number;
+  attributedSize: number;
+  readonly ordinals: Set<number>;
+}
+
+function addEntry(
+  parts: Map<string, Part>,
+  name: string,
+  entry: { readonly ordinal: number; readonly originalSize: number; readonly share: number },
+): void {
+  const part = parts.get(name) ?? { kernels: 0, originalSize: 0, attributedSize: 0, ordinals: new Set() };
+  part.kernels += 1;
+  part.originalSize += entry.originalSize;
+  part.attributedSize += entry.share;
+  part.ordinals.add(entry.ordinal);
+  parts.set(name, part);
+}
+
+/** By ordinal: the bytes that hold the kernel. */
+async function sizesOfKernels(
+  archive: Archive,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<number, number>> {
+  const sizes = new Map<number, number>();
+  for (const { ordinal } of archive.entries) {
+    if (sizes.has(ordinal)) continue;
+    const extents = await archive.decompressor.storedExtents(ordinal, { signal });
+    sizes.set(ordinal, sum(extents.map(({ size }) => size)));
+  }
+  return sizes;
 }
 
 function sum(values: Iterable<number>): number {

@@ -6,8 +6,10 @@ import type { Finding, OnFinding } from "../errors/finding.ts";
 import { detectFile } from "../host/detect.ts";
 import { readDeviceCode } from "../host/device-code.ts";
 import { toJson } from "../msgpack/message-pack-decode.ts";
+import type { FrameSlice } from "../scheme/scheme.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
+import { attributeFrames, framesOf } from "./graph.ts";
 
 /** What is listed. */
 export interface ListOptions {
@@ -36,10 +38,25 @@ export interface ListedEntry {
   readonly originalSize: number | undefined;
   /** Bytes in the archive that are read for this kernel alone. */
   readonly storedSize: number;
+  /** Where the kernel stands; left out for schemes that store each kernel by itself. */
+  readonly frames: EntryFrames | undefined;
   /** XXH64 of the kernel, where the archive holds it. */
   readonly hash: string | undefined;
   /** `type`, `metadata` and unknown keys. */
   readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Where a kernel stands in an archive whose kernels share frames. */
+export interface EntryFrames {
+  /** The parts of decoded frames that make the kernel, in order. */
+  readonly slices: readonly FrameSlice[];
+  /** Frames that have to be decoded before those. */
+  readonly dependsOn: readonly number[];
+  /**
+   * The kernel's part of all stored bytes, rounded: dictionaries and shared frames are divided among the kernels that
+   * need them. Entries of one ordinal all have the whole part.
+   */
+  readonly attributedSize: number;
 }
 
 /** The payloads of a fat binary, bundle or code object. */
@@ -98,6 +115,8 @@ async function listEntries(
   signal: AbortSignal | undefined,
 ): Promise<readonly ListedEntry[]> {
   const listed: ListedEntry[] = [];
+  const map = archive.decompressor.describeFrames?.();
+  const attributed = map && attributeFrames(map).kernels;
   for (const entry of archive.entries) {
     if (!chosen(entry.target)) continue;
     const extents = await archive.decompressor.storedExtents(entry.ordinal, { signal });
@@ -107,6 +126,11 @@ async function listEntries(
       ordinal: entry.ordinal,
       originalSize: entry.originalSize,
       storedSize: extents.reduce((sum, extent) => sum + extent.size, 0),
+      frames: map && {
+        slices: map.kernels[entry.ordinal] ?? [],
+        dependsOn: framesOf(map, entry.ordinal).dictionaries,
+        attributedSize: Math.round(attributed?.[entry.ordinal] ?? 0),
+      },
       hash: archive.kernelHash(entry.ordinal),
       fields: Object.fromEntries([...entry.fields()].map(([name, value]) => [name, toJson(value)])),
     });

@@ -1,11 +1,15 @@
 import type { Command } from "@commander-js/extra-typings";
 import { jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
-import { formatRatio, formatSize } from "../render/numbers.ts";
+import { renderEntries } from "../render/entries.ts";
+import { formatSize } from "../render/numbers.ts";
 import { renderTable } from "../render/table.ts";
 
 const EXAMPLES = `
 FILE: an archive, a fat binary, an offload bundle or a code object.
+
+Where kernels share frames, FRAME holds the kernel, DEPENDS are the frames that it needs besides, and
+SHARE is its part of all stored bytes.
 
 Examples:
   kpack list rocsparse.kpack
@@ -33,27 +37,7 @@ export function addList(program: Command, run: RunCommand): void {
         });
         if (terminal.json) terminal.printJson("kpack/list/1", { ...listing });
         else if (listing.kind === "archive") {
-          const rows = listing.entries.map((entry) => [
-            String(entry.ordinal),
-            entry.target,
-            entry.originalSize === undefined ? "?" : formatSize(entry.originalSize),
-            formatSize(entry.storedSize),
-            entry.originalSize === undefined ? "?" : formatRatio(entry.storedSize, entry.originalSize),
-            entry.binaryKey,
-          ]);
-          terminal.print(
-            renderTable(
-              [
-                { title: "ORDINAL", align: "right" },
-                { title: "TARGET" },
-                { title: "SIZE", align: "right" },
-                { title: "STORED", align: "right" },
-                { title: "RATIO", align: "right" },
-                { title: "KEY" },
-              ],
-              rows,
-            ),
-          );
+          terminal.print(renderEntries(listing.entries));
         } else {
           const rows = listing.entries.map((entry) => [
             entry.bundle === undefined ? "-" : String(entry.bundle),

@@ -1,7 +1,9 @@
 import { abortable } from "../../bytes/abortable.ts";
+import { BufferPool } from "../../bytes/buffer-pool.ts";
 import { bytesEqual } from "../../bytes/extent.ts";
 import { mapOrdered } from "../../bytes/map-ordered.ts";
 import type { ZstdCodec } from "../../codec/codec.ts";
+import type { ReadOptions } from "../../source/source.ts";
 import { loadXxh64 } from "../../hash/xxh64.ts";
 import type {
   BlobArea,
@@ -90,10 +92,17 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
     });
     const dictionaryFrame = dictionary && this.#compressDictionary(dictionary, sizes);
     dictionaryFrame?.catch(() => undefined); // awaited below, after the frames
+    const buffers = new BufferPool(this.#context.jobs);
     const compressGroup = async (group: readonly number[]): Promise<CompressedGroup> => {
       options.signal?.throwIfAborted();
-      const content = await readGroup(group, kernels, options.signal);
-      return { group, contentSize: content.length, frame: await compressors.compress(content) };
+      const size = group.reduce((sum, kernel) => sum + (sizes[kernel] ?? 0), 0);
+      const buffer = buffers.take(size);
+      try {
+        const content = await readGroup(group, kernels, { signal: options.signal, buffer });
+        return { group, contentSize: size, frame: await compressors.compress(content) };
+      } finally {
+        buffers.give(buffer);
+      }
     };
     let done = 0;
     for await (const { group, contentSize, frame } of mapOrdered(
@@ -129,7 +138,9 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
   ): Promise<Uint8Array | undefined> {
     if (plan.windows.length === 0) return undefined;
     const { signal } = options;
-    const dictionary = await buildDictionary(plan.windows, (kernel) => readKernel(kernels, kernel, signal));
+    const dictionary = await buildDictionary(plan.windows, (kernel) =>
+      readKernel(kernels, kernel, { signal }),
+    );
     if (plan.gain >= dictionary.length * SURE_GAIN) return dictionary;
     const windowLog = windowLogFor(dictionary.length + SMALL_FRAME);
     const withIt = createFrameCompressor(this.#zstd, { ...TRIAL_LEVEL, windowLog, dictionary });
@@ -143,7 +154,10 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
       let smaller = 0;
       let larger = 0;
       for (let index = 0; index < plan.groups.length; index += step) {
-        const content = (await readGroup(plan.groups[index] ?? [], kernels, signal)).subarray(0, SMALL_FRAME);
+        const content = (await readGroup(plan.groups[index] ?? [], kernels, { signal })).subarray(
+          0,
+          SMALL_FRAME,
+        );
         sampled += content.length;
         smaller += (await withIt.compress(content)).length;
         larger += (await without.compress(content)).length;
@@ -203,7 +217,7 @@ async function findTwin(
   signal: AbortSignal | undefined,
 ): Promise<number | undefined> {
   for (const candidate of candidates) {
-    if (bytesEqual(await readKernel(kernels, candidate, signal), await input.read({ signal })))
+    if (bytesEqual(await readKernel(kernels, candidate, { signal }), await input.read({ signal })))
       return candidate;
   }
   return undefined;
@@ -218,26 +232,28 @@ function tableOf(kernels: readonly SketchedKernel[]): ReturnType<FingerprintColl
 async function readKernel(
   kernels: readonly SketchedKernel[],
   kernel: number,
-  signal: AbortSignal | undefined,
+  options: ReadOptions,
 ): Promise<Uint8Array> {
   const sketched = kernels[kernel];
   if (!sketched) throw new RangeError(`there is no kernel ${kernel}`);
-  return await sketched.read({ signal });
+  return await sketched.read(options);
 }
 
-/** The bytes of a group's kernels, one after the other. */
+/** The bytes of a group's kernels, one after the other; in the buffer, when one is given. */
 async function readGroup(
   group: readonly number[],
   kernels: readonly SketchedKernel[],
-  signal: AbortSignal | undefined,
+  { signal, buffer }: ReadOptions,
 ): Promise<Uint8Array> {
   const [only] = group;
-  if (group.length === 1 && only !== undefined) return await readKernel(kernels, only, signal);
-  const content = new Uint8Array(group.reduce((sum, kernel) => sum + (kernels[kernel]?.size ?? 0), 0));
+  if (group.length === 1 && only !== undefined) return await readKernel(kernels, only, { signal, buffer });
+  const size = group.reduce((sum, kernel) => sum + (kernels[kernel]?.size ?? 0), 0);
+  const content = buffer?.subarray(0, size) ?? new Uint8Array(size);
   let position = 0;
   for (const kernel of group) {
-    const bytes = await readKernel(kernels, kernel, signal);
-    content.set(bytes, position);
+    const place = content.subarray(position);
+    const bytes = await readKernel(kernels, kernel, { signal, buffer: place });
+    if (bytes.buffer !== place.buffer || bytes.byteOffset !== place.byteOffset) place.set(bytes);
     position += bytes.length;
   }
   return content;

@@ -46,7 +46,7 @@ export const EFFORT_PARAMETERS: Readonly<Record<Effort, EffortParameters>> = {
     passes: 1,
   },
   default: {
-    large: { level: 12 },
+    large: { level: 12, hashLog: 21, chainLog: 21 },
     small: { level: 9, hashLog: 20 },
     dictionaryLevel: { smallKernels: 12, largeKernels: 16 },
     dictionarySize: { smallKernels: 1.5 * MIB, largeKernels: 2 * MIB },
@@ -54,7 +54,7 @@ export const EFFORT_PARAMETERS: Readonly<Record<Effort, EffortParameters>> = {
     passes: 1,
   },
   max: {
-    large: { level: 19 },
+    large: { level: 19, chainLog: 22, hashLog: 20 },
     small: { level: 19, hashLog: 20, chainLog: 22, strategy: BTULTRA },
     dictionaryLevel: { smallKernels: 19, largeKernels: 19 },
     dictionarySize: { smallKernels: 2.5 * MIB, largeKernels: 2 * MIB },

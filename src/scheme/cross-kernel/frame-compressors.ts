@@ -3,7 +3,8 @@ import { AccessError } from "../../errors/errors.ts";
 import { type EffortParameters, type FrameLevel, SMALL_FRAME } from "./effort.ts";
 
 const LEAST_WINDOW_LOG = 17;
-const MOST_WINDOW_LOG = 27;
+/** 16 MiB: larger windows would take hundreds of megabytes for each job, and find little more. */
+const MOST_WINDOW_LOG = 24;
 
 /** The window for so many bytes of dictionary and content, as a base-2 logarithm. */
 export function windowLogFor(bytes: number): number {
