@@ -2,7 +2,7 @@
 export interface Limits {
   /** Decompressed size of one kernel in bytes. @default 2 GiB */
   readonly kernelSize: number;
-  /** Decompressed size of one compressed bundle in bytes. @default 4 GiB */
+  /** Decompressed size of one compressed bundle, or of a frame that kernels share, in bytes. @default 4 GiB */
   readonly bundleSize: number;
   /** Size of an archive's table of contents in bytes. @default 256 MiB */
   readonly tocSize: number;

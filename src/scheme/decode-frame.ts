@@ -10,6 +10,8 @@ export interface FrameContext {
   readonly offset: number;
   /** What the frame is, for messages. */
   readonly field: string;
+  /** Where the size that the content must have is stated, for messages. @default "original_size" */
+  readonly sizeField?: string | undefined;
   /** The size that the content must have, where it is known. */
   readonly expectedSize?: number | undefined;
   /** The most that the content may have. */
@@ -43,7 +45,7 @@ export async function decodeFrame(bytes: Uint8Array, context: FrameContext): Pro
   const { expectedSize, limit } = context;
   const { contentSize } = frame;
   if (contentSize !== undefined && expectedSize !== undefined && contentSize !== expectedSize) {
-    throw sizeMismatch(place, expectedSize, contentSize);
+    throw sizeMismatch(context, expectedSize, contentSize);
   }
   const size = contentSize ?? expectedSize;
   if (size !== undefined && size > limit) {
@@ -83,7 +85,7 @@ export async function decodeFrame(bytes: Uint8Array, context: FrameContext): Pro
     if (isKpackError(cause)) throw cause;
     throw decodingFailed(place, cause, expectedSize);
   }
-  if (size !== undefined && decoded.length !== size) throw sizeMismatch(place, size, decoded.length);
+  if (size !== undefined && decoded.length !== size) throw sizeMismatch(context, size, decoded.length);
   return decoded;
 }
 
@@ -132,14 +134,11 @@ function errorCode(cause: unknown): unknown {
   return cause instanceof Error && "code" in cause ? cause.code : undefined;
 }
 
-function sizeMismatch(
-  place: { readonly file: string; readonly field: string; readonly offset: number },
-  expected: number,
-  found: number,
-): FormatError {
-  return new FormatError("SIZE_MISMATCH", "the kernel's size is not the one that the TOC states", {
-    ...place,
-    field: `${place.field}, original_size`,
+function sizeMismatch(context: FrameContext, expected: number, found: number): FormatError {
+  return new FormatError("SIZE_MISMATCH", "the content's size is not the one that is stated elsewhere", {
+    file: context.file,
+    field: `${context.field}, ${context.sizeField ?? "original_size"}`,
+    offset: context.offset,
     expected,
     found,
   });

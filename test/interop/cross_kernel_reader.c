@@ -69,6 +69,7 @@ static const uint8_t *decode(uint32_t index) {
   for (int i = 0; i < 2; i++)
     if (f->dictionary[i] != NONE) size += frames[f->dictionary[i]].content_size;
   uint8_t *dictionary = malloc(size + 1), *end = dictionary;
+  if (!dictionary) fail("not enough memory");
   for (int i = 0; i < 2; i++) {
     if (f->dictionary[i] == NONE) continue;
     frame *d = &frames[f->dictionary[i]];
@@ -79,7 +80,7 @@ static const uint8_t *decode(uint32_t index) {
   ZSTD_DCtx *context = ZSTD_createDCtx();
   ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 31);
   ZSTD_DCtx_refPrefix(context, dictionary, size); /* raw content, for the next frame only */
-  f->content = malloc((size_t)f->content_size + 1);
+  if (!(f->content = malloc((size_t)f->content_size + 1))) fail("not enough memory");
   size_t done = ZSTD_decompressDCtx(context, f->content, f->content_size, stored, f->stored_size);
   if (ZSTD_isError(done)) fail(ZSTD_getErrorName(done)); /* also a wrong content checksum */
   if (done != f->content_size) fail("decoded to another size");
@@ -105,7 +106,11 @@ int main(int argc, char **argv) {
   toc_field table = toc_find(toc, file_size - toc_offset, "cross_frames");
   toc_field kernels = toc_find(toc, file_size - toc_offset, "cross_kernels");
   if (!table.bytes || !kernels.bytes) fail("a table is missing");
+  toc_field scheme = toc_find(toc, file_size - toc_offset, "compression_scheme");
+  if (scheme.size != 17 || memcmp(scheme.bytes, "zstd-cross-kernel", 17)) fail("another scheme");
   uint64_t offset = toc_integer(toc, file_size - toc_offset, "cross_offset");
+  uint64_t depth = toc_integer(toc, file_size - toc_offset, "cross_depth");
+  if (depth > DEPTH_LIMIT) fail("the archive states too many frames");
   numbers = table.bytes;
   numbers_end = table.bytes + table.size;
   frames = calloc(table.size / 4 + 1, sizeof(frame)); /* a frame takes four bytes at least */
@@ -130,7 +135,7 @@ int main(int argc, char **argv) {
     for (uint32_t i = 0; i < slices; i++) {
       uint32_t index = number(), start = number(), length = number();
       if (index >= frame_count || (uint64_t)start + length > frames[index].content_size) fail("a slice reaches past its frame");
-      if ((count = closure(index, seen, count)) > DEPTH_LIMIT) fail("a kernel needs too many frames");
+      if ((count = closure(index, seen, count)) > depth) fail("a kernel needs too many frames");
       size += length;
     }
     printf("%u %llu\n", kernel, (unsigned long long)size);

@@ -60,6 +60,8 @@ static int find(const uint8_t *toc, uint64_t size, const char *key) {
 toc_field toc_find(const uint8_t *toc, uint64_t size, const char *key) {
   uint64_t data, none;
   if (!find(toc, size, key)) return (toc_field){NULL, 0};
+  uint8_t tag = at < end ? *at : 0;
+  if (!((tag >= 0xc4 && tag <= 0xc6) || (tag >= 0xa0 && tag <= 0xbf) || (tag >= 0xd9 && tag <= 0xdb))) exit(2);
   head(&data, &none);
   return (toc_field){at, (size_t)data};
 }

@@ -1,9 +1,9 @@
-/* Finds a MessagePack bin in the outer map of a table of contents. */
+/* Finds a MessagePack bin or str in the outer map of a table of contents. */
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
-  const uint8_t *bytes; /* NULL: there is no such bin */
+  const uint8_t *bytes; /* NULL: there is no such key; exits when it is of another type */
   size_t size;
 } toc_field;
 

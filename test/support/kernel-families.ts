@@ -51,7 +51,12 @@ export function sharedPieceKernels(
 /** For each of `count` kernels, `targets` versions that differ in one word of every `distance` bytes. */
 export function siblingKernels(
   seed: number,
-  options: { readonly count: number; readonly targets: number; readonly size: number; readonly distance: number },
+  options: {
+    readonly count: number;
+    readonly targets: number;
+    readonly size: number;
+    readonly distance: number;
+  },
 ): readonly Uint8Array[] {
   const random = randomNumbers(seed);
   const kernels: Uint8Array[] = [];
@@ -59,8 +64,8 @@ export function siblingKernels(
     const base = codePiece(seed * 7919 + index, options.size);
     for (let target = 0; target < options.targets; target++) {
       const version = base.slice();
-      for (let at = Math.floor(random() * 64) * 4; target > 0 && at < version.length; at += options.distance)
-        version[at] = random() * 256;
+      const first = target === 0 ? version.length : Math.floor(random() * 64) * 4;
+      for (let at = first; at < version.length; at += options.distance) version[at] = random() * 256;
       kernels.push(version);
     }
   }

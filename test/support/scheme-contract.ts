@@ -26,12 +26,25 @@ export function testSchemeContract(
 ): void {
   const schemes = [scheme];
 
+  /** Archives of the kernels above, made once. */
+  const made = new Map<boolean, Promise<Uint8Array>>();
+
+  async function write(kernels: readonly Uint8Array[], extraFields: boolean): Promise<Uint8Array> {
+    const sink = memorySink();
+    await writeArchive(sink, kernelsToWrite(kernels), { groupName: "g", family: "f", scheme, extraFields });
+    return sink.bytes();
+  }
+
+  async function bytesOf(kernels: readonly Uint8Array[], extraFields = true): Promise<Uint8Array> {
+    if (kernels !== KERNELS) return await write(kernels, extraFields);
+    const bytes = made.get(extraFields) ?? write(kernels, extraFields);
+    made.set(extraFields, bytes);
+    return (await bytes).slice();
+  }
 
   async function written(kernels: readonly Uint8Array[], extraFields = true): Promise<Archive> {
-    const sink = memorySink();
-    const options = { groupName: "g", family: "f", scheme, extraFields };
-    await writeArchive(sink, kernelsToWrite(kernels), options);
-    return await openArchive(slowSource(memorySource(sink.bytes(), "written")), { schemes });
+    const bytes = await bytesOf(kernels, extraFields);
+    return await openArchive(slowSource(memorySource(bytes, "written")), { schemes });
   }
 
   describe(`the scheme ${name}`, () => {
@@ -106,14 +119,7 @@ export function testSchemeContract(
     });
 
     it("says which of its fields is missing", async () => {
-      const sink = memorySink();
-      await writeArchive(sink, kernelsToWrite(KERNELS), {
-        groupName: "g",
-        family: "f",
-        scheme,
-        extraFields: false,
-      });
-      const bytes = sink.bytes();
+      const bytes = await bytesOf(KERNELS, false);
       const field = scheme.fieldNames[0] as string;
       const at = Buffer.from(bytes).lastIndexOf(field);
       bytes[at] = (bytes[at] ?? 0) ^ 0x20; // another name of the same size
@@ -133,10 +139,8 @@ export function testSchemeContract(
     });
 
     it("refuses a kernel over the limit before it makes room for it", async () => {
-      const sink = memorySink();
-      await writeArchive(sink, kernelsToWrite(KERNELS), { groupName: "g", family: "f", scheme });
       const limits = { kernelSize: 50_000 };
-      const archive = await openArchive(memorySource(sink.bytes()), { schemes, limits });
+      const archive = await openArchive(memorySource(await bytesOf(KERNELS)), { schemes, limits });
       const error = await kpackError(async () => await archive.readKernel("lib/k3.so#0", "gfx1100"));
       assert.match(error.code, overLimit);
       assert.deepEqual(await archive.readKernel("lib/k0.so#0", "gfx942"), KERNELS[0]);

@@ -28,6 +28,7 @@ export class FrameCompressors implements Disposable {
   readonly #dictionary: Uint8Array | undefined;
   readonly #effort: EffortParameters;
   readonly #largestContent: number;
+  #closed = false;
   readonly #idle: { readonly small: FrameCompressor[]; readonly large: FrameCompressor[] } = {
     small: [],
     large: [],
@@ -52,7 +53,9 @@ export class FrameCompressors implements Disposable {
     const compressor = this.#idle[kind].pop() ?? this.#create(kind);
     try {
       const frame = await compressor.compress(content);
-      this.#idle[kind].push(compressor);
+      // After an abort nobody waits for the last frames, and everything may be closed already.
+      if (this.#closed) compressor.close();
+      else this.#idle[kind].push(compressor);
       return frame;
     } catch (error) {
       compressor.close();
@@ -61,6 +64,7 @@ export class FrameCompressors implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#closed = true;
     for (const compressor of [...this.#idle.small.splice(0), ...this.#idle.large.splice(0)])
       compressor.close();
   }
