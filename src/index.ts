@@ -70,3 +70,13 @@ export type { BlobLike } from "./source/blob-source.ts";
 export { memorySource } from "./source/memory-source.ts";
 export { sliceSource } from "./source/slice-source.ts";
 export type { ReadOptions, Source } from "./source/source.ts";
+export { resolveKernel } from "./loader/resolve.ts";
+export type {
+  CandidateStep,
+  KernelAnswer,
+  Resolution,
+  ResolvedKernel,
+  ResolveOptions,
+  ResolveRequest,
+} from "./loader/resolve.ts";
+export type { FrameDescription, FrameMap, FrameSlice } from "./scheme/scheme.ts";

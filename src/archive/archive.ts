@@ -93,6 +93,9 @@ async function readArchive(source: Source, options: OpenArchiveOptions): Promise
   return new Archive(source, tocOffset, toc, limits, options);
 }
 
+/** Reading ahead reaches at most so many times further because kernels share frames. */
+const MOST_SHARING = 8;
+
 /** An open .kpack archive. Made by {@link openArchive}. */
 export class Archive implements AsyncDisposable {
   readonly source: Source;
@@ -177,7 +180,9 @@ export class Archive implements AsyncDisposable {
     const read = async (entry: ArchiveEntry): Promise<{ entry: ArchiveEntry; bytes: Uint8Array }> => {
       return { entry, bytes: await this.#read(entry, options) };
     };
-    yield* mapOrdered(options.entries ?? this.entries, options.jobs ?? 4, read, options.signal);
+    const ahead = Math.min(MOST_SHARING, Math.max(1, Math.ceil(this.decompressor.kernelsPerFrame ?? 1)));
+    const jobs = (options.jobs ?? 4) * ahead;
+    yield* mapOrdered(options.entries ?? this.entries, jobs, read, options.signal);
   }
 
   /** The hash that the archive holds of the kernel with this ordinal: XXH64 in hexadecimal, or undefined. */

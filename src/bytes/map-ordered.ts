@@ -9,7 +9,7 @@ export async function* mapOrdered<Item, Result>(
   items: Iterable<Item>,
   jobs: number,
   task: (item: Item) => Promise<Result>,
-  signal?: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): AsyncGenerator<Result> {
   if (!Number.isInteger(jobs) || jobs < 1)
     throw new RangeError(`jobs must be a positive integer, got ${jobs}`);

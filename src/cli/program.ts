@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "@commander-js/extra-typings";
 import { readFileSync } from "node:fs";
+import { addBench } from "./commands/bench.ts";
 import { addConvert } from "./commands/convert.ts";
 import { addDiff } from "./commands/diff.ts";
 import { addDoctor } from "./commands/doctor.ts";
@@ -79,6 +80,7 @@ function program(runCommand: RunCommand): Command {
   addUnbundle(command, runCommand);
   addVerify(command, runCommand);
   addConvert(command, runCommand);
+  addBench(command, runCommand);
   addInspect(command, runCommand);
   addDiff(command, runCommand);
   addShrink(command, runCommand);

@@ -123,6 +123,11 @@ export interface KernelDecompressor {
     ordinal: number,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<readonly Extent[]>;
+  /**
+   * How many kernels one decoding gives on average; more than 1 when kernels share frames. Whoever reads ahead has to
+   * look so many times further, or several jobs wait for one frame.
+   */
+  readonly kernelsPerFrame?: number | undefined;
   /** Checks the area as a whole: bounds, overlaps, unused bytes. What it finds goes to `onFinding`. */
   verifyArea?(onFinding: OnFinding, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
   /** What is stored and who depends on whom, for schemes in which kernels share stored bytes. Reads nothing. */

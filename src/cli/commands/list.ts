@@ -8,8 +8,8 @@ import { renderTable } from "../render/table.ts";
 const EXAMPLES = `
 FILE: an archive, a fat binary, an offload bundle or a code object.
 
-Where kernels share frames, FRAME holds the kernel, DEPENDS are the frames that it needs besides, and
-SHARE is its part of all stored bytes.
+Where kernels share frames, FRAME holds the kernel, DEPENDS are the frames that it needs besides,
+and SHARE is its part of all stored bytes.
 
 Examples:
   kpack list rocsparse.kpack

@@ -37,6 +37,10 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     this.#shared = sharedFrames(this.graph);
   }
 
+  get kernelsPerFrame(): number {
+    return this.graph.kernels.length / Math.max(1, this.graph.frames.length);
+  }
+
   async kernelCount(): Promise<number> {
     return this.graph.kernels.length;
   }
