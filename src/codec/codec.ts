@@ -29,6 +29,7 @@ export interface FrameCompressor {
   close(): void;
 }
 
+/** What zstd is told for all frames of one compressor. */
 export interface FrameCompressorOptions {
   /** 1 to 22. */
   readonly level: number;

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import {
   constants,
   createInflate,
@@ -15,11 +16,16 @@ import type {
   ZstdCompressOptions,
   ZstdDecompressOptions,
 } from "./codec.ts";
+import { LimitError } from "../errors/errors.ts";
 
 /** Output of a frame compressor is taken in pieces of this size. */
 const PIECE_SIZE = 65536;
 /** zstd needs at least so much room for one call's output. */
 const SMALLEST_CHUNK = 64;
+const LARGEST_CALL = 2 ** 32 - 1;
+/** The most that one byte of a zlib stream can become. */
+const ZLIB_LARGEST_RATIO = 1032;
+const HASHED_AT_ONCE = 16 * 1024 * 1024;
 
 /** The most that zstd can make of `size` bytes (ZSTD_compressBound). */
 function compressBound(size: number): number {
@@ -53,6 +59,7 @@ const zstd: ZstdCodec = {
   async decompress(frame: Uint8Array, size: number, options?: ZstdDecompressOptions): Promise<Uint8Array> {
     options?.signal?.throwIfAborted();
     if (size === 0) return await decompressEmpty(frame);
+    checkCallSize(frame.length, size);
     return await decompressAtMost(frame, size, Math.max(size, SMALLEST_CHUNK), options);
   },
 
@@ -151,7 +158,11 @@ const zlib: ZlibCodec = {
     options,
   ): Promise<{ readonly content: Uint8Array; readonly consumed: number }> {
     options?.signal?.throwIfAborted();
-    const inflate = createInflate();
+    // Room for all of the content, so that it need not be put together from parts; one byte more, so that zlib sees
+    // the stream's end before it asks for more room.
+    const most = Math.min(limit, bytes.length * ZLIB_LARGEST_RATIO) + 1;
+    checkCallSize(bytes.length, most);
+    const inflate = createInflate({ chunkSize: Math.max(most, SMALLEST_CHUNK) });
     const parts: Uint8Array[] = [];
     let size = 0;
     try {
@@ -165,9 +176,23 @@ const zlib: ZlibCodec = {
     } finally {
       inflate.destroy();
     }
-    return { content: Buffer.concat(parts), consumed: inflate.bytesWritten };
+    const [first = new Uint8Array(0)] = parts;
+    return { content: parts.length <= 1 ? first : Buffer.concat(parts), consumed: inflate.bytesWritten };
   },
 };
+
+/**
+ * Node's zlib counts the bytes of a call in 32 bits: more of them end as other errors, or as wrong numbers.
+ * @throws LimitError where a call would need more
+ */
+function checkCallSize(...sizes: readonly number[]): void {
+  const largest = Math.max(...sizes);
+  if (largest <= LARGEST_CALL) return;
+  throw new LimitError("LIMIT_EXCEEDED", "the content is larger than Node can decompress at once", {
+    expected: `at most ${LARGEST_CALL} bytes`,
+    found: largest,
+  });
+}
 
 /** zstd, zlib and MD5 of Node. */
 export const nodeCodecs: Codecs = {
@@ -175,6 +200,12 @@ export const nodeCodecs: Codecs = {
   zlib,
   md5: async (bytes) => {
     const { createHash } = await import("node:crypto"); // rarely needed, and slow to load
-    return createHash("md5").update(bytes).digest();
+    const hash = createHash("md5");
+    // One call takes less than 2 GiB. Between the parts a signal can come in.
+    for (let start = 0; start < bytes.length; start += HASHED_AT_ONCE) {
+      if (start > 0) await setImmediate();
+      hash.update(bytes.subarray(start, start + HASHED_AT_ONCE));
+    }
+    return hash.digest();
   },
 };

@@ -15,11 +15,13 @@ import { type Candidate, candidatesOf } from "./candidates.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
 import { type LoaderStatus, loaderStatus, type RocmStatusName } from "./loader-status.ts";
 
+/** What the runtime is asked to load, and for which GPU. */
 export interface ResolveRequest extends SearchRequest {
   /** The code object index: a wrapper's `reserved1`. */
   readonly index: number;
 }
 
+/** How {@link resolveKernel} goes about it. */
 export interface ResolveOptions {
   /** False: look the kernel up, but do not decode it, so that damage is not noticed. @default true */
   readonly readKernels?: boolean | undefined;
@@ -62,6 +64,7 @@ export interface KernelAnswer {
   readonly failure: { readonly status: LoaderStatus; readonly reason: string } | undefined;
 }
 
+/** The search and its answer, with every step. */
 export interface Resolution extends ArchiveSearch {
   readonly answer: KernelAnswer;
 }

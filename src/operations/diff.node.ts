@@ -9,6 +9,7 @@ import { diffKernels, type DiffOptions, type KernelDifferences, kernelId } from 
 import { findInputs, pathInside } from "./find-inputs.node.ts";
 import { defaultJobs } from "./jobs.node.ts";
 
+/** All differences between two archives or trees. */
 export interface DiffReport {
   readonly before: string;
   readonly after: string;
@@ -22,6 +23,7 @@ export interface DiffReport {
   readonly findings: readonly Finding[];
 }
 
+/** Differences between two archives of one name. */
 export interface ArchiveDiff extends KernelDifferences {
   /** Relative to the two trees; of single archives empty. */
   readonly path: string;
@@ -34,6 +36,7 @@ export interface ArchiveDiff extends KernelDifferences {
   readonly fewerKernels: readonly FewerKernels[];
 }
 
+/** A binary key or target with fewer kernels than before. */
 export interface FewerKernels {
   readonly kind: "target" | "binaryKey";
   readonly name: string;
@@ -41,6 +44,7 @@ export interface FewerKernels {
   readonly after: number;
 }
 
+/** How {@link diffPaths} compares. */
 export interface DiffPathsOptions extends Omit<DiffOptions, "onFinding"> {
   readonly onFinding?: DiffOptions["onFinding"] | undefined;
 }

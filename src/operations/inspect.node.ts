@@ -14,6 +14,7 @@ import {
 } from "./find-code-objects.node.ts";
 import { defaultJobs } from "./jobs.node.ts";
 
+/** Which code objects and kernels {@link inspectFile} takes. */
 export interface InspectOptions extends FindCodeObjectsOptions {
   /** Only kernel functions with this name, mangled or not, or with this text in the demangled name. @default all */
   readonly kernel?: string | undefined;
@@ -23,6 +24,7 @@ export interface InspectOptions extends FindCodeObjectsOptions {
   readonly onProgress?: OnProgress | undefined;
 }
 
+/** What {@link inspectFile} found in a file. */
 export interface Inspection {
   readonly file: string;
   readonly kind: CodeObjectFile["kind"];
@@ -31,6 +33,7 @@ export interface Inspection {
   readonly findings: readonly Finding[];
 }
 
+/** One code object and where it stands. */
 export interface InspectedCodeObject {
   /** For archives. */
   readonly binaryKey: string | undefined;
@@ -48,6 +51,7 @@ export interface InspectedCodeObject {
   readonly functions: readonly InspectedFunction[];
 }
 
+/** A kernel function, with its name in readable form too. */
 export interface InspectedFunction extends KernelFunction {
   /** As c++filt shows it, or the name itself where it is not understood. */
   readonly demangledName: string;

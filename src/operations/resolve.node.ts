@@ -19,6 +19,7 @@ import { joinPath } from "../loader/search-paths.ts";
 import { openFile } from "../source/file-source.node.ts";
 import type { Source } from "../source/source.ts";
 
+/** What {@link resolveBinary} is asked. */
 export interface ResolveBinaryOptions {
   /** The ISAs of one agent in its order of preference, with or without `amdgcn-amd-amdhsa--`. */
   readonly isas: readonly string[];
@@ -51,6 +52,7 @@ export interface ResolveReport {
   readonly findings: readonly Finding[];
 }
 
+/** What the loader does for one wrapper of the binary. */
 export interface WrapperAnswer {
   /** Position in the binary. */
   readonly wrapper: number;

@@ -8,6 +8,7 @@ import { openFile } from "../source/file-source.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
 import { isOfUseFor, targetInPath } from "../target/target-in-path.ts";
 
+/** What {@link planShrink} is to keep, and where. */
 export interface PlanShrinkOptions {
   /** Archives, and folders that hold archives or files for single targets. */
   readonly inputs: readonly string[];
@@ -21,6 +22,7 @@ export interface PlanShrinkOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What would go and what would stay, in bytes. */
 export interface ShrinkPlan {
   readonly items: readonly ShrinkItem[];
   /** By target, in the order of their names; `undefined` stands for files that belong to no target. */
@@ -31,6 +33,7 @@ export interface ShrinkPlan {
   readonly sizeAfter: number;
 }
 
+/** Bytes of one target, kept or not. */
 export interface TargetShare {
   readonly target: string | undefined;
   readonly stays: boolean;

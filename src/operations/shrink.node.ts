@@ -23,6 +23,7 @@ import { openFile } from "../source/file-source.node.ts";
 import { convertArchive } from "./convert.node.ts";
 import { planShrink, type ShrinkItem, type ShrinkPlan } from "./shrink-plan.node.ts";
 
+/** What {@link shrink} is to keep, and where the copy goes. */
 export interface ShrinkOptions {
   /** Archives, and folders that hold archives or files for single targets. */
   readonly inputs: readonly string[];
@@ -40,6 +41,7 @@ export interface ShrinkOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What {@link shrink} wrote. */
 export interface ShrinkResult {
   readonly plan: ShrinkPlan;
   /** Of the files written, in bytes. */

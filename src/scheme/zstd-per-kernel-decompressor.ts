@@ -20,10 +20,13 @@ const FRAME_SIZE_SIZE = 4;
 const SMALL_FRAME = 8192;
 const WINDOW_SIZE = 262144;
 
+/** A range of the table beyond this is doubted before it is read. */
+const LARGE_RANGE = 64 * 1024 * 1024;
+
 /** Bytes of the area that were read last while walking. */
 interface Window {
-  offset: number;
-  bytes: Uint8Array;
+  readonly offset: number;
+  readonly bytes: Uint8Array;
 }
 
 interface SignalOptions {
@@ -39,6 +42,8 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
   /** Frames found by walking so far; the next size stands at `#walked`. */
   readonly #frames: Extent[] = [];
   #walked = 0;
+  /** Kept from one walk to the next: kernels asked for in order find their sizes in it. */
+  #window: Window = { offset: 0, bytes: new Uint8Array() };
   #walk: Promise<void> = Promise.resolve();
 
   constructor(codecs: Codecs, fields: SchemeFields, context: DecompressorContext) {
@@ -109,25 +114,26 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
     });
   }
 
+  /** With a table nothing is read: what it says is compared with the frames when they are read, and by `verifyArea`. */
   async storedExtents(ordinal: number, options: SignalOptions = {}): Promise<readonly Extent[]> {
-    return [await this.#locate(ordinal, options)];
+    if (!this.#table) return [await this.#locate(ordinal, options)];
+    const { start, end } = this.#tableRange(this.#table, ordinal, undefined);
+    return [{ offset: start, size: end - start }];
   }
 
   async verifyArea(onFinding: OnFinding, options: SignalOptions = {}): Promise<void> {
     const { source, tocOffset } = this.#context;
+    const reportUnused = (size: number, where: string, offset: number): void => {
+      if (size <= 0) return;
+      const message = `${size} bytes ${where} belong to no kernel`;
+      onFinding({ severity: "warning", code: "UNUSED_BYTES", message, file: source.name, offset });
+    };
     const count = await this.kernelCount(options);
     const last = count > 0 ? await this.#walkTo(count - 1, options) : undefined;
     const end = last ? extentEnd(last) : this.#area.offset + COUNT_SIZE;
-    const unused = extentEnd(this.#area) - end + (tocOffset - extentEnd(this.#area));
-    if (unused > 0) {
-      onFinding({
-        severity: "warning",
-        code: "UNUSED_BYTES",
-        message: `${unused} bytes after the last frame belong to no kernel`,
-        file: source.name,
-        offset: end,
-      });
-    }
+    const before = Math.max(0, this.#area.offset - USUAL_AREA_START);
+    reportUnused(before, "before the kernels' area", USUAL_AREA_START);
+    reportUnused(tocOffset - end, "after the last frame", end);
     if (!this.#table) return;
     for (let ordinal = 0; ordinal < count; ordinal++) {
       const walked = this.#frames[ordinal];
@@ -148,36 +154,47 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
       const extent = await this.#locate(ordinal, options);
       return { extent, bytes: await source.read(extent.offset, extent.size, { signal: options.signal }) };
     }
-    const start = this.#tableOffset(table, ordinal, options.id);
-    const next = ordinal + 1 < table.count ? this.#tableOffset(table, ordinal + 1, options.id) : undefined;
-    const end = next === undefined ? extentEnd(this.#area) : next - FRAME_SIZE_SIZE;
-    if (end < start) throw this.#wrongTable(`at least ${start + FRAME_SIZE_SIZE}`, next, ordinal + 1);
-    const bytes = await source.read(start - FRAME_SIZE_SIZE, end - start + FRAME_SIZE_SIZE, {
-      signal: options.signal,
-    });
-    const size = readUint32(bytes);
-    const extent = this.#checkFrame(ordinal, start, size);
-    if (next !== undefined && start + size !== end)
-      throw this.#wrongTable(start + size + FRAME_SIZE_SIZE, next, ordinal + 1);
-    return { extent, bytes: bytes.subarray(FRAME_SIZE_SIZE, FRAME_SIZE_SIZE + size) };
+    const { start, end } = this.#tableRange(table, ordinal, options.id);
+    const bytes = await this.#readRange(start - FRAME_SIZE_SIZE, end - start + FRAME_SIZE_SIZE, options);
+    const extent = this.#checkFrame(ordinal, start, readUint32(bytes));
+    if (ordinal + 1 < table.count && extentEnd(extent) !== end) {
+      throw this.#wrongTable(extentEnd(extent) + FRAME_SIZE_SIZE, end + FRAME_SIZE_SIZE, ordinal + 1);
+    }
+    return { extent, bytes: bytes.subarray(FRAME_SIZE_SIZE, FRAME_SIZE_SIZE + extent.size) };
   }
 
+  /** A frame's size and its bytes in one read; of a range that is oddly large the size first, to see if it is true. */
+  async #readRange(offset: number, length: number, options: SignalOptions): Promise<Uint8Array> {
+    const { source } = this.#context;
+    if (length <= LARGE_RANGE) return await source.read(offset, length, { signal: options.signal });
+    const size = readUint32(await source.read(offset, FRAME_SIZE_SIZE, { signal: options.signal }));
+    return await source.read(offset, Math.min(length, FRAME_SIZE_SIZE + size), { signal: options.signal });
+  }
+
+  /** Where the frame's bytes lie, as the table has it: up to the size of the next frame, or the end of the area. */
+  #tableRange(
+    table: FrameTable,
+    ordinal: number,
+    id: string | undefined,
+  ): { readonly start: number; readonly end: number } {
+    const start = this.#tableOffset(table, ordinal, id);
+    if (ordinal + 1 >= table.count) return { start, end: extentEnd(this.#area) };
+    const next = this.#tableOffset(table, ordinal + 1, id);
+    if (next - FRAME_SIZE_SIZE < start)
+      throw this.#wrongTable(`at least ${start + FRAME_SIZE_SIZE}`, next, ordinal + 1);
+    return { start, end: next - FRAME_SIZE_SIZE };
+  }
+
+  /** Finds a frame by walking the sizes before it. */
   async #locate(
     ordinal: number,
     options: SignalOptions & { readonly id?: string | undefined },
   ): Promise<Extent> {
-    if (!this.#table) {
-      const count = await this.kernelCount(options);
-      checkOrdinal(ordinal, count, { file: this.#context.source.name, id: options.id });
-      const frame = await this.#walkTo(ordinal, options);
-      this.#checkRoom(ordinal, frame, count);
-      return frame;
-    }
-    const start = this.#tableOffset(this.#table, ordinal, options.id);
-    const bytes = await this.#context.source.read(start - FRAME_SIZE_SIZE, FRAME_SIZE_SIZE, {
-      signal: options.signal,
-    });
-    return this.#checkFrame(ordinal, start, readUint32(bytes));
+    const count = await this.kernelCount(options);
+    checkOrdinal(ordinal, count, { file: this.#context.source.name, id: options.id });
+    const frame = await this.#walkTo(ordinal, options);
+    this.#checkRoom(ordinal, frame, count);
+    return frame;
   }
 
   #tableOffset(table: FrameTable, ordinal: number, id: string | undefined): number {
@@ -202,7 +219,6 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
 
   async #walkFrames(ordinal: number, options: SignalOptions): Promise<void> {
     const { source } = this.#context;
-    const window: Window = { offset: 0, bytes: new Uint8Array() };
     while (this.#frames.length <= ordinal) {
       options.signal?.throwIfAborted();
       const index = this.#frames.length;
@@ -215,7 +231,7 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
           found: this.#walked + FRAME_SIZE_SIZE,
         });
       }
-      const size = readUint32(await this.#readSize(window, options));
+      const size = readUint32(await this.#readSize(options));
       this.#frames.push(this.#checkFrame(index, this.#walked + FRAME_SIZE_SIZE, size));
       this.#walked += FRAME_SIZE_SIZE + size;
     }
@@ -225,16 +241,17 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
    * The four bytes of the next frame's size. Where frames are small, one read brings the sizes of many of them: a
    * hundred thousand reads of four bytes would take seconds.
    */
-  async #readSize(window: Window, options: SignalOptions): Promise<Uint8Array> {
+  async #readSize(options: SignalOptions): Promise<Uint8Array> {
     const { source } = this.#context;
-    const start = this.#walked - window.offset;
-    if (start >= 0 && start + FRAME_SIZE_SIZE <= window.bytes.length) return window.bytes.subarray(start);
+    const start = this.#walked - this.#window.offset;
+    if (start >= 0 && start + FRAME_SIZE_SIZE <= this.#window.bytes.length)
+      return this.#window.bytes.subarray(start);
     const averageFrame = this.#area.size / Math.max(1, this.#count ?? 1);
     const wanted = averageFrame <= SMALL_FRAME ? WINDOW_SIZE : FRAME_SIZE_SIZE;
     const length = Math.min(wanted, extentEnd(this.#area) - this.#walked);
-    window.bytes = await source.read(this.#walked, length, { signal: options.signal });
-    window.offset = this.#walked;
-    return window.bytes;
+    const bytes = await source.read(this.#walked, length, { signal: options.signal });
+    this.#window = { offset: this.#walked, bytes };
+    return bytes;
   }
 
   /** The frames after this one need at least their sizes' bytes: without a walk, it shows a count that is too large. */

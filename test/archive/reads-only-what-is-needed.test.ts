@@ -142,6 +142,24 @@ describe("reading one kernel", () => {
     assert.equal(source.take().length, 1);
   });
 
+  it("of small zstd frames in order without a table: the area is walked through once", async () => {
+    const { archive, source } = await openCounting(fixtureBytes("D/ok/zstd_many5000.kpack"));
+    source.take();
+    for (const { ordinal } of archive.entries) await archive.decompressor.storedExtents(ordinal);
+    const walked = source.take().reduce((sum, { length }) => sum + length, 0);
+    assert.ok(walked <= archive.tocOffset + 256 * 1024, `${walked} bytes`);
+  });
+
+  it("with a table: where kernels are stored is known without a read", async () => {
+    const { archive, source } = await written(zstd, LARGE, true);
+    const wanted = await extentsOf(source);
+    source.take();
+    for (const { ordinal } of archive.entries) {
+      assert.deepEqual(await archive.decompressor.storedExtents(ordinal), [wanted[ordinal]]);
+    }
+    assert.deepEqual(source.take(), []);
+  });
+
   it("many times at once walks each size once", async () => {
     const { archive, source } = await written(zstd, LARGE, false);
     const entries = [...archive.entries];

@@ -36,6 +36,7 @@ import {
 } from "./tree-findings.ts";
 import { judgeIsa } from "./verdict.ts";
 
+/** What {@link diagnose} looks at, and how deep. */
 export interface DiagnoseOptions {
   /** ISAs of one machine's GPUs; each is judged, together with its generic targets. @default all targets found */
   readonly isas?: readonly string[] | undefined;

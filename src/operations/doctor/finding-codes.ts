@@ -18,7 +18,8 @@ const KINDS = {
     severity: "note",
     meaning: "The binary is not converted: its kernels are in the file, and no archive is looked for.",
     cause: "It was built without kpack, or the split left it out.",
-    remedy: "Nothing, if that is meant: it loads as ever. To move the kernels into archives, split the tree.",
+    remedy:
+      "Nothing, if that is meant: it loads as ever. To move the kernels into archives, convert the tree with ROCm's own splitting tool.",
   },
   KP102: {
     title: "binary is half converted",
@@ -123,7 +124,8 @@ const KINDS = {
       "gets the wrong kernels, and functions are not found.",
     cause:
       "The tool that split the library counts code objects per target, and not every part was built for each.",
-    remedy: "Split the original binary anew with a tool that counts wrappers, such as kpack split.",
+    remedy:
+      "Convert the original binary anew with a tool that counts wrappers by their position in the file.",
   },
   KP301: {
     title: "archive cannot be read",

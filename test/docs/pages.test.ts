@@ -1,5 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 /** The literals of a union type in a source file. */
@@ -36,7 +37,11 @@ test("docs/errors.md has no code that does not exist", () => {
 });
 
 test("docs/format.md shows the archive that the specification gives in hexadecimal", () => {
-  const block = /```text\n([\s\S]*?)```/.exec(readFileSync("docs/format.md", "utf8"))?.[1] ?? "";
+  const block = /in hexadecimal[\s\S]*?```text\n([\s\S]*?)```/.exec(readFileSync("docs/format.md", "utf8"))?.[1] ?? "";
   const hex = block.replace("00 (48 times)", "00".repeat(48)).replace(/\s/g, "");
   assert.equal(hex.length / 2, 242);
+});
+
+test("the pages of the commands show the current help texts", () => {
+  execFileSync(process.execPath, ["scripts/command-pages.ts", "--check"], { stdio: "pipe" });
 });
