@@ -56,6 +56,18 @@ export function decodeHeader(
       found: version,
     });
   }
+  if (file.size === HEADER_FIELDS_SIZE) {
+    throw new FormatError(
+      "OUT_OF_BOUNDS",
+      "the file ends after its header: there is no room for a table of contents",
+      {
+        ...reader.details("TOC offset", TOC_OFFSET_POSITION),
+        expected: `more than ${HEADER_FIELDS_SIZE} bytes`,
+        found: file.size,
+        hint: "The file may be cut short, or its writer did not finish.",
+      },
+    );
+  }
   const value = reader.u64Big("TOC offset"); // 8
   const tocOffset = safeNumber(value);
   if (tocOffset === undefined || tocOffset < HEADER_FIELDS_SIZE || tocOffset >= file.size) {

@@ -1,8 +1,11 @@
-import { encodeUtf8, printable } from "../bytes/text.ts";
+import { TARGET_COUNT_LIMIT } from "../bytes/limits.ts";
+import { printable } from "../bytes/text.ts";
+import { LimitError } from "../errors/errors.ts";
 import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
 import { type BinaryColumns, type EntryColumns, GrowingColumn } from "./toc-columns.ts";
 import { equalRuns, hashBytes, isUtf8 } from "./toc.ts";
 import { KeyTable } from "./key-table.ts";
+import { EntryKeys, takeEntryKey } from "./toc-entry-keys.ts";
 import { readUsualEntry } from "./usual-entry.ts";
 
 /** Ordinals are u32 in every scheme there is; this also keeps them in a column of 32 bits. */
@@ -12,11 +15,14 @@ const ORDINAL_LIMIT = 0xffffffff;
  * Reads the value of `toc`: binary key → target → entry. The reader stands behind it afterwards.
  * One pass, no string is made but for targets met for the first time: an archive may hold 100,000 kernels.
  */
-export function decodeEntries(reader: MessagePackReader): EntryColumns {
+export function decodeEntries(
+  reader: MessagePackReader,
+  place: { readonly file: string; readonly tocOffset: number },
+): EntryColumns {
   if (reader.kind("toc") !== "map") {
     throw reader.error("WRONG_TYPE", "the value has the wrong type", "toc", "map", reader.kind("toc"));
   }
-  return new EntryDecoder(reader).decode();
+  return new EntryDecoder(reader, place).decode();
 }
 
 /** How many known targets are compared byte by byte before a string is made and looked up. */
@@ -24,6 +30,7 @@ const NEIGHBOUR_STEPS = 16;
 
 class EntryDecoder {
   readonly #reader: MessagePackReader;
+  readonly #place: { readonly file: string; readonly tocOffset: number };
   readonly #keyPositions: GrowingColumn<Uint32Array>;
   readonly #firstEntries: GrowingColumn<Uint32Array>;
   readonly #table = new KeyTable();
@@ -42,8 +49,9 @@ class EntryDecoder {
   readonly #lastBinary: number[] = [];
   readonly #targetIndexes = new Map<string, number>();
 
-  constructor(reader: MessagePackReader) {
+  constructor(reader: MessagePackReader, place: { readonly file: string; readonly tocOffset: number }) {
     this.#reader = reader;
+    this.#place = place;
     this.#binaryCount = reader.mapSize("toc");
     this.#keyPositions = new GrowingColumn((length) => new Uint32Array(length), 1024);
     this.#firstEntries = new GrowingColumn((length) => new Uint32Array(length), 1024);
@@ -167,6 +175,7 @@ class EntryDecoder {
     const name = reader.string("target in toc");
     let index = this.#targetIndexes.get(name);
     if (index === undefined) {
+      if (known.length === TARGET_COUNT_LIMIT) throw this.#tooManyTargets(keyPosition, position);
       index = known.length;
       known.push(reader.bytes.subarray(start, start + size));
       this.#targetNames.push(name);
@@ -174,6 +183,19 @@ class EntryDecoder {
     }
     this.#lastTarget = index;
     return index;
+  }
+
+  #tooManyTargets(keyPosition: number, position: number): LimitError {
+    return new LimitError(
+      "LIMIT_EXCEEDED",
+      "the archive's kernels are for more targets than an archive may have",
+      {
+        file: this.#place.file,
+        field: this.#field(keyPosition),
+        offset: this.#place.tocOffset + position,
+        expected: `at most ${TARGET_COUNT_LIMIT} targets`,
+      },
+    );
   }
 
   #decodeEntry(keyPosition: number, target: number): void {
@@ -196,10 +218,10 @@ class EntryDecoder {
     let ordinal = -1;
     let originalSize = -1;
     let hasType = false;
-    let others: string[] | undefined;
+    let others: EntryKeys | undefined;
     for (let pair = 0; pair < pairs; pair++) {
       const keyStart = reader.position;
-      const key = this.#takeEntryKey();
+      const key = takeEntryKey(reader);
       let twice = false;
       if (key === "ordinal") {
         twice = ordinal >= 0;
@@ -212,9 +234,8 @@ class EntryDecoder {
         hasType = true;
         this.#skipType(keyPosition, target);
       } else {
-        others ??= [];
-        twice = others.includes(key);
-        others.push(key);
+        others ??= new EntryKeys();
+        twice = !others.add(key);
         reader.skip(key);
       }
       if (twice) {
@@ -242,22 +263,6 @@ class EntryDecoder {
     this.#originalSizes.push(originalSize);
     this.#positions.push(position);
     this.#hasMore.push(hasMore ? 1 : 0);
-  }
-
-  /** The three usual keys are told apart by size and first byte before a string is made. */
-  #takeEntryKey(): string {
-    const reader = this.#reader;
-    const start = reader.position;
-    const size = reader.stringSize("key of an entry");
-    const at = reader.position;
-    for (const usual of USUAL_KEYS) {
-      if (usual.bytes.length === size && equalRuns(usual.bytes, 0, reader.bytes, at, size)) {
-        reader.position = at + size;
-        return usual.name;
-      }
-    }
-    reader.position = start;
-    return reader.string("key of an entry");
   }
 
   #unsigned(keyPosition: number, target: number, key: string, limit: number): number {
@@ -308,8 +313,3 @@ class EntryDecoder {
     return name === undefined ? `toc["${key}"]` : `toc["${key}"].${printable(name)}`;
   }
 }
-
-const USUAL_KEYS = ["type", "ordinal", "original_size", "metadata"].map((name) => ({
-  name,
-  bytes: encodeUtf8(name),
-}));

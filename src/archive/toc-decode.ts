@@ -1,4 +1,5 @@
-import { FormatError } from "../errors/errors.ts";
+import { TARGET_COUNT_LIMIT } from "../bytes/limits.ts";
+import { FormatError, LimitError } from "../errors/errors.ts";
 import { MessagePackReader } from "../msgpack/message-pack-reader.ts";
 import { decodeEntries } from "./toc-decode-entries.ts";
 import type { EntryColumns } from "./toc-columns.ts";
@@ -19,6 +20,7 @@ export interface TocPlace {
  * Decodes and checks a table of contents, in one pass over its bytes.
  * Keys that are missing but not needed are left undefined; the caller decides what it thinks of that.
  * @throws FormatError naming the field
+ * @throws LimitError for more targets than `TARGET_COUNT_LIMIT`
  */
 export function decodeToc(bytes: Uint8Array, place: TocPlace): Toc {
   const where = { file: place.file, base: place.tocOffset };
@@ -56,14 +58,14 @@ export function decodeToc(bytes: Uint8Array, place: TocPlace): Toc {
         family = reader.string(name);
         break;
       case "gfx_arches":
-        targets = readTargets(reader, name);
+        targets = readTargets(reader, name, place);
         break;
       case "compression_scheme":
         schemeName = readSchemeName(reader, name, place.schemeNames);
         break;
       case "toc":
         reader.deepest = 0;
-        entries = decodeEntries(reader);
+        entries = decodeEntries(reader, place);
         depth = Math.max(depth, ENTRY_DEPTH + reader.deepest);
         break;
       default: {
@@ -98,8 +100,18 @@ export function decodeToc(bytes: Uint8Array, place: TocPlace): Toc {
   };
 }
 
-function readTargets(reader: MessagePackReader, field: string): readonly string[] {
+function readTargets(reader: MessagePackReader, field: string, place: TocPlace): readonly string[] {
+  const offset = place.tocOffset + reader.position;
   const count = reader.arraySize(field);
+  if (count > TARGET_COUNT_LIMIT) {
+    throw new LimitError("LIMIT_EXCEEDED", "the archive lists more targets than an archive may", {
+      file: place.file,
+      field,
+      offset,
+      expected: `at most ${TARGET_COUNT_LIMIT} targets`,
+      found: count,
+    });
+  }
   const targets: string[] = [];
   for (let index = 0; index < count; index++) targets.push(reader.string(`${field}[${index}]`));
   return targets;

@@ -55,11 +55,19 @@ export function findBinary(toc: Toc, key: string): number {
   }
 }
 
-/** FNV-1a, 32 bits. */
+/** Another one in each process, so that no file can be made whose keys all fall into one slot of the hash table. */
+const HASH_BASIS = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+
+/**
+ * FNV-1a, 32 bits, from a random basis; only for tables in memory. The low bits of FNV-1a depend on the low bits of its
+ * basis alone, and a table takes the low ones: the last steps, MurmurHash3's, let every bit of the basis reach them.
+ */
 export function hashBytes(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5;
+  let hash = HASH_BASIS;
   for (let index = start; index < end; index++) hash = Math.imul(hash ^ (bytes[index] ?? 0), 0x01000193);
-  return hash >>> 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
 /** Whether the bytes are valid UTF-8; in the common case of ASCII they are just looked at. */

@@ -32,7 +32,15 @@ export interface BundleEntry {
   /** From the beginning of the (decompressed) bundle. */
   readonly offset: number;
   readonly size: number;
+  /**
+   * The entry's first {@link ENTRY_HEAD_SIZE} bytes, or all of a smaller one. Only in compressed bundles: kept while
+   * their content was in hand, so that telling what an entry is does not decompress it again.
+   */
+  readonly head?: Uint8Array | undefined;
 }
+
+/** Enough for the header of an ELF file. */
+export const ENTRY_HEAD_SIZE = 64;
 
 /** The header of a compressed bundle. */
 export interface BundleCompression {
@@ -50,9 +58,4 @@ export interface ReadEntryOptions {
   readonly signal?: AbortSignal | undefined;
   /** A buffer that may be filled instead of allocating, when it is large enough. */
   readonly buffer?: Uint8Array | undefined;
-}
-
-/** Whether the entry has bytes that are meant for a device. */
-export function hasDeviceBytes(entry: BundleEntry): boolean {
-  return !entry.id.isHost && entry.size > 0;
 }

@@ -1,6 +1,6 @@
 import { type Codecs, requireCodec } from "../codec/codec.ts";
 import { scanZstdFrame, type ZstdFrame } from "../codec/zstd-frame.ts";
-import { FormatError, isKpackError } from "../errors/errors.ts";
+import { FormatError, isKpackError, LimitError } from "../errors/errors.ts";
 import type { BundleCompression } from "./bundle.ts";
 
 /** The compressed bytes of a bundle, decoded to exactly the size that its header declares. */
@@ -38,8 +38,10 @@ export async function decodeStream(
     compression.method === "zstd"
       ? await decodeZstd(bytes, compression.uncompressedSize, codecs, place)
       : await decodeZlib(bytes, compression.uncompressedSize, codecs, place);
-  checkSize(decoded.content.length, compression.uncompressedSize, place);
-  return decoded;
+  const { content, consumed } = decoded;
+  checkSize(content.length, compression.uncompressedSize, place);
+  // A codec may return a Buffer, whose slices are views: one entry would keep all of the content in memory.
+  return { content: new Uint8Array(content.buffer, content.byteOffset, content.length), consumed };
 }
 
 /** The most bytes that a stream of so much content takes, whatever compressor wrote it. */
@@ -71,11 +73,8 @@ async function decodeZstd(
   const most = Math.ceil(frame.size / ZSTD_SMALLEST_BLOCK) * ZSTD_LARGEST_BLOCK;
   if (size > most) throw sizeMismatch(`at most ${most}`, size, place);
   const encoded = bytes.subarray(frame.start, frame.start + frame.size);
-  const content = await decoding(place, () =>
-    frame.contentSize === undefined
-      ? codec.decompressUnsized(encoded, size)
-      : codec.decompress(encoded, size),
-  );
+  // Also for a frame that does not state its size: the bundle's header does, so all of the room is made at once.
+  const content = await decoding(place, () => codec.decompress(encoded, size));
   return { content, consumed: frame.start + frame.size };
 }
 
@@ -95,7 +94,27 @@ async function decoding<Result>(place: StreamPlace, decode: () => Promise<Result
   try {
     return await decode();
   } catch (cause) {
+    if (isKpackError(cause, "LIMIT_EXCEEDED") && cause.file === undefined) {
+      // A codec knows its runtime's limits, but not whose bytes these are.
+      const { summary, expected, found } = cause;
+      throw new LimitError("LIMIT_EXCEEDED", summary, {
+        file: place.file,
+        field: `${place.field}.content`,
+        offset: place.fileOffset,
+        expected,
+        found,
+        cause,
+      });
+    }
     if (isKpackError(cause)) throw cause;
+    if (isOutOfMemory(cause)) {
+      throw new LimitError("LIMIT_EXCEEDED", "there is no memory for the content", {
+        file: place.file,
+        field: `${place.field}.content`,
+        offset: place.fileOffset,
+        cause,
+      });
+    }
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new FormatError("DECOMPRESSION_FAILED", `the compressed bytes cannot be decoded: ${reason}`, {
       file: place.file,
@@ -104,6 +123,11 @@ async function decoding<Result>(place: StreamPlace, decode: () => Promise<Result
       cause,
     });
   }
+}
+
+/** How V8 and Node say that a buffer could not be allocated. */
+function isOutOfMemory(cause: unknown): boolean {
+  return cause instanceof RangeError && /allocation failed|failed to allocate/i.test(cause.message);
 }
 
 function checkSize(found: number, declared: number, place: StreamPlace): void {

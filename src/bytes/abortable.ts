@@ -7,6 +7,8 @@ export async function abortable<Result>(
   signal: AbortSignal | undefined,
 ): Promise<Result> {
   if (!signal) return await promise;
+  // Before anything throws: nobody else may look at a promise whose result is dropped.
+  promise.catch(() => undefined);
   signal.throwIfAborted();
   let stop: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
@@ -17,6 +19,5 @@ export async function abortable<Result>(
     return await Promise.race([promise, aborted]);
   } finally {
     if (stop) signal.removeEventListener("abort", stop);
-    promise.catch(() => undefined);
   }
 }

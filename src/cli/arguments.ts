@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
+import { compatibleTargets } from "../loader/isa.ts";
 
 /** Parsers and options that several commands share. */
 
@@ -35,3 +36,16 @@ export const targetsOption = new Option(
   "-t, --targets <list>",
   "only these targets: gfx90a takes every flag variant, gfx90a:xnack- just that one",
 ).argParser(parseList);
+
+/** ISAs as the runtime names them. */
+export function parseIsas(value: string, previous: readonly string[] | undefined): readonly string[] {
+  const isas = parseList(value, previous);
+  for (const isa of isas) {
+    try {
+      compatibleTargets(isa);
+    } catch (error) {
+      throw new InvalidArgumentError(error instanceof Error ? `${error.message}.` : String(error));
+    }
+  }
+  return isas;
+}

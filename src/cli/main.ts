@@ -18,5 +18,9 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   const status = await run(process.argv.slice(2));
   process.exitCode = status;
   // Interrupted: a kernel that is just being compressed is not waited for.
-  if (status > 128) process.exit();
+  if (status > 128) {
+    const { removeUnfinishedFiles } = await import("../sink/file-sink.node.ts");
+    await removeUnfinishedFiles();
+    process.exit();
+  }
 }

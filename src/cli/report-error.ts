@@ -14,7 +14,8 @@ export function reportError(error: unknown, json: boolean): ExitStatus {
     if (json) printErrorDocument({ code, message: summary, file, offset, field, expected, found, hint });
     return status;
   }
-  if (error instanceof RangeError || error instanceof UsageError) {
+  // No other RangeError: an exhausted stack and memory that cannot be had are RangeErrors too.
+  if (error instanceof UsageError) {
     process.stderr.write(
       `${colour("red", "kpack:")} ${printable(error.message)}\n  "kpack help" shows how it is used.\n`,
     );

@@ -12,6 +12,11 @@ const SCHEME_NAMES = ["none", "zstd-per-kernel", "zstd-cross-kernel"] as const;
 export const schemeOption = new Option("-s, --scheme <name>", "compression scheme")
   .choices(SCHEME_NAMES)
   .default("zstd-per-kernel" as const);
+/** For commands that keep the scheme of what they rewrite. */
+export const newSchemeOption = new Option(
+  "-s, --scheme <name>",
+  "compression scheme (default: the archive's own)",
+).choices(SCHEME_NAMES);
 export const levelOption = new Option(
   "-l, --level <n>",
   "zstd level of zstd-per-kernel, 1 to 22 (default: 3)",
@@ -25,8 +30,10 @@ export const effortOption = new Option(
   "time that zstd-cross-kernel takes (default: default)",
 ).choices(["fast", "default", "max"] as const);
 
+type SchemeName = (typeof SCHEME_NAMES)[number];
+
 export interface SchemeOptions {
-  readonly scheme: (typeof SCHEME_NAMES)[number];
+  readonly scheme: SchemeName;
   readonly level?: number | undefined;
   readonly planner?: "auto" | "dictionary" | "siblings" | "blocks" | undefined;
   readonly effort?: "fast" | "default" | "max" | undefined;
@@ -42,6 +49,27 @@ export function schemeOf(options: SchemeOptions): CompressionScheme {
     throw new UsageError("--planner and --effort belong to --scheme zstd-cross-kernel");
   }
   if (scheme === "none") return none;
-  if (scheme === "zstd-cross-kernel") return zstdCrossKernel({ codecs: nodeCodecs, planner, effort });
-  return zstdPerKernel({ codecs: nodeCodecs, level });
+  try {
+    if (scheme === "zstd-cross-kernel") return zstdCrossKernel({ codecs: nodeCodecs, planner, effort });
+    return zstdPerKernel({ codecs: nodeCodecs, level });
+  } catch (error) {
+    // Making a scheme does nothing but check its options.
+    if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** The scheme that the options ask for, also by an option that belongs to just one; undefined when they ask for none. */
+export function newSchemeOf(
+  options: Omit<SchemeOptions, "scheme"> & { readonly scheme?: SchemeName | undefined },
+): CompressionScheme | undefined {
+  const { level, planner, effort } = options;
+  const implied: SchemeName | undefined =
+    level !== undefined
+      ? "zstd-per-kernel"
+      : planner !== undefined || effort !== undefined
+        ? "zstd-cross-kernel"
+        : undefined;
+  const scheme = options.scheme ?? implied;
+  return scheme && schemeOf({ ...options, scheme });
 }

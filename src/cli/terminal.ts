@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { Finding } from "../errors/finding.ts";
+import type { Finding, OnFinding } from "../errors/finding.ts";
 import type { OnProgress } from "../errors/progress.ts";
 import { printable } from "../bytes/text.ts";
 import { progressReporter } from "./progress.ts";
@@ -45,6 +45,16 @@ export class Terminal {
   /** Findings as they come; in JSON they stand in the document instead. */
   warn(finding: Finding): void {
     this.#error(formatFinding(finding));
+  }
+
+  /** Gathers findings for the JSON document; in text they are shown as they come. */
+  gatherFindings(): { readonly findings: readonly Finding[]; readonly onFinding: OnFinding } {
+    const findings: Finding[] = [];
+    const onFinding = (finding: Finding): void => {
+      findings.push(finding);
+      if (!this.json) this.warn(finding);
+    };
+    return { findings, onFinding };
   }
 
   onProgress(): OnProgress | undefined {

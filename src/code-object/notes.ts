@@ -86,7 +86,8 @@ export async function readNotes(
       });
     }
     const bytes = await source.read(offset, size, options);
-    notes.push(...parseNotes(bytes, { file: source.name, base: offset }, alignment === 8 ? 8 : 4));
+    const found = parseNotes(bytes, { file: source.name, base: offset }, alignment === 8 ? 8 : 4);
+    for (const note of found) notes.push(note); // millions of empty notes would be too many arguments
   }
   return notes;
 }

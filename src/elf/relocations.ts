@@ -1,5 +1,6 @@
 import { ByteReader } from "../bytes/byte-reader.ts";
 import { safeNumber } from "../bytes/uint64.ts";
+import { FormatError } from "../errors/errors.ts";
 import type { Source } from "../source/source.ts";
 import {
   type ElfFile,
@@ -9,6 +10,7 @@ import {
   SECTION_TYPE_RELR,
 } from "./elf-file.ts";
 import { ELF_TYPE_RELOCATABLE } from "./elf-header.ts";
+import { readInside } from "./read-inside.ts";
 
 /**
  * Relocations: what the dynamic linker (or, in an object file, the linker) writes into a word.
@@ -59,19 +61,33 @@ export async function findRelocations(
 ): Promise<readonly Relocation[]> {
   const isObject = elf.header.type === ELF_TYPE_RELOCATABLE;
   const found: Relocation[] = [];
+  let size = 0;
   for (const section of elf.sections) {
     // Linkers keep other tables for analysis tools (--emit-relocs), which nothing applies.
     const applies = isObject
       ? section.info === range.target.index
       : (section.flags & SECTION_FLAG_ALLOC) !== 0n;
-    if (!applies) continue;
+    if (!applies || (section.type !== SECTION_TYPE_RELA && section.type !== SECTION_TYPE_RELR)) continue;
+    size += section.size;
+    // Tables never overlap. A million headers of one table would have it read a million times.
+    if (size > source.size) throw tablesTooLarge(source, section, size);
     if (section.type === SECTION_TYPE_RELA) {
       for await (const relocation of relaEntries(source, section, range, options)) found.push(relocation);
-    } else if (section.type === SECTION_TYPE_RELR && !isObject) {
+    } else if (!isObject) {
       for await (const relocation of relrPlaces(source, section, range, options)) found.push(relocation);
     }
   }
   return found;
+}
+
+function tablesTooLarge(source: Source, section: ElfSection, size: number): FormatError {
+  return new FormatError("OUT_OF_BOUNDS", "the tables of relocations are larger than the file", {
+    file: source.name,
+    field: `relocations in ${section.name}`,
+    offset: section.offset,
+    expected: `at most ${source.size}`,
+    found: size,
+  });
 }
 
 async function* relaEntries(
@@ -141,7 +157,8 @@ async function* blocksOf(
 ): AsyncIterable<ByteReader> {
   for (let done = 0; done < section.size; done += BLOCK_SIZE) {
     const offset = section.offset + done;
-    const bytes = await source.read(offset, Math.min(BLOCK_SIZE, section.size - done), options);
+    const extent = { offset, size: Math.min(BLOCK_SIZE, section.size - done) };
+    const bytes = await readInside(source, extent, `relocations in ${section.name}`, options);
     yield new ByteReader(bytes, { file: source.name, base: offset });
   }
 }

@@ -2,6 +2,7 @@ import { ByteReader } from "../bytes/byte-reader.ts";
 import { FormatError } from "../errors/errors.ts";
 import type { Source } from "../source/source.ts";
 import type { ElfSection } from "./elf-file.ts";
+import { readInside } from "./read-inside.ts";
 
 /**
  * An entry of a symbol table.
@@ -42,7 +43,8 @@ export async function readSymbol(
       found: index,
     });
   }
-  const bytes = await source.read(table.offset + start, SYMBOL_SIZE, options);
+  const extent = { offset: table.offset + start, size: SYMBOL_SIZE };
+  const bytes = await readInside(source, extent, field, options);
   const reader = new ByteReader(bytes, { file: source.name, base: table.offset + start });
   const nameOffset = reader.u32(field); // 0
   const info = reader.u8(field); // 4

@@ -13,13 +13,21 @@ let loading: Promise<Xxh64> | undefined;
  * It finds damage, not forgery.
  */
 export function loadXxh64(): Promise<Xxh64> {
-  loading ??= xxhash().then((api) => (bytes: Uint8Array): bigint => {
+  loading ??= load().catch((error: unknown) => {
+    loading = undefined; // memory may have been short for a moment: the next call tries again
+    throw error;
+  });
+  return loading;
+}
+
+async function load(): Promise<Xxh64> {
+  const api = await xxhash();
+  return (bytes) => {
     if (bytes.length <= PART) return api.h64Raw(bytes);
     const hash = api.create64();
     for (let start = 0; start < bytes.length; start += PART) hash.update(bytes.subarray(start, start + PART));
     return hash.digest();
-  });
-  return loading;
+  };
 }
 
 /** As people and JSON see it: 16 hexadecimal digits. */

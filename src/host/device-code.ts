@@ -1,5 +1,5 @@
 import type { KernelBytes } from "../archive/kernel-to-write.ts";
-import { type Bundle, type BundleEntry, hasDeviceBytes } from "../bundle/bundle.ts";
+import type { Bundle, BundleEntry } from "../bundle/bundle.ts";
 import { scanBundles } from "../bundle/bundle-scanner.ts";
 import {
   CODE_OBJECT_HEADER_SIZE,
@@ -11,6 +11,7 @@ import { FormatError } from "../errors/errors.ts";
 import type { Source } from "../source/source.ts";
 import { detectFile, type FileKind } from "./detect.ts";
 import { type FatBinary, readFatBinary, type ReadFatBinaryOptions } from "./fat-binary.ts";
+import type { Wrapper } from "./wrappers.ts";
 
 /** What a file holds for GPUs, whatever its container. */
 export interface DeviceCode {
@@ -19,27 +20,30 @@ export interface DeviceCode {
   /** For host binaries. */
   readonly fatBinary: FatBinary | undefined;
   readonly bundles: readonly Bundle[];
-  /** All payloads in file order, also two under one id: those of host entries and empty ones are left out. */
+  /** All payloads in file order, also those for the host and two under one id: only empty ones are left out. */
   readonly items: readonly DeviceItem[];
 }
 
-/** One payload for one target. */
+/** One payload for one target, or for the host. */
 export interface DeviceItem {
   readonly file: string;
   /** The entry id, or for a bare code object its target. */
   readonly id: string;
-  /** The target id; for an entry that names none, the entry id. */
+  /** The target id; for an entry that names none, and for the host's, the entry id. */
   readonly target: string;
   readonly payload: PayloadKind;
   /** HIP's runtime loads it: a code object under a HIP id, or a bare one. */
   readonly isHipCodeObject: boolean;
+  /** Whether it is not for a device: code that the bundle has for the host. */
+  readonly isHost: boolean;
   /** Whether it stands in a host binary, not in a bundle's or code object's own file. */
   readonly isInHostBinary: boolean;
   /** Undefined for a bare code object. */
   readonly bundleIndex: number | undefined;
   /**
    * The indexes under which the runtime asks for it: those of the wrappers that point to its bundle; without any
-   * wrappers in the file the bundle's own index; 0 for a bare code object. Empty: no wrapper points to the bundle.
+   * wrappers in the file the bundle's own index; 0 for a bare code object. Empty: no wrapper points to the bundle, so
+   * the runtime never asks. All items of a bundle share one array.
    */
   readonly keyIndexes: readonly number[];
   readonly kernel: KernelBytes;
@@ -101,6 +105,7 @@ async function bareCodeObject(source: Source, options: ReadFatBinaryOptions): Pr
     target: header.target.targetName,
     payload: "code-object",
     isHipCodeObject: true,
+    isHost: false,
     isInHostBinary: false,
     bundleIndex: undefined,
     keyIndexes: [0],
@@ -115,22 +120,20 @@ async function itemsOf(
   options: ReadFatBinaryOptions,
 ): Promise<readonly DeviceItem[]> {
   const items: DeviceItem[] = [];
-  const hasWrappers = fatBinary !== undefined && fatBinary.wrappers.length > 0;
+  const wrapperIndexes =
+    fatBinary && fatBinary.wrappers.length > 0 ? indexesByBundle(fatBinary.wrappers) : undefined;
   for (const bundle of bundles) {
-    const keyIndexes = hasWrappers
-      ? fatBinary.wrappers
-          .filter((wrapper) => wrapper.bundleIndex === bundle.index)
-          .map((wrapper) => wrapper.index)
-      : [bundle.index];
-    for (const entry of bundle.entries.filter(hasDeviceBytes)) {
+    const keyIndexes = wrapperIndexes ? (wrapperIndexes.get(bundle.index) ?? []) : [bundle.index];
+    for (const entry of bundle.entries.filter(({ size }) => size > 0)) {
       const { id } = entry;
       const payload = identifyPayload(await readFirst(source, bundle, entry, options.signal));
       items.push({
         file: source.name,
         id: id.text,
-        target: id.target ?? id.text,
+        target: id.isHost ? id.text : (id.target ?? id.text),
         payload,
         isHipCodeObject: id.isHip && payload === "code-object",
+        isHost: id.isHost,
         isInHostBinary: fatBinary !== undefined,
         bundleIndex: bundle.index,
         keyIndexes,
@@ -141,6 +144,18 @@ async function itemsOf(
   return items;
 }
 
+/** Grouped once: hostile files have as many bundles as wrappers, and tens of thousands of both. */
+function indexesByBundle(wrappers: readonly Wrapper[]): ReadonlyMap<number, readonly number[]> {
+  const indexes = new Map<number, number[]>();
+  for (const { index, bundleIndex } of wrappers) {
+    if (bundleIndex === undefined) continue;
+    const known = indexes.get(bundleIndex);
+    if (known) known.push(index);
+    else indexes.set(bundleIndex, [index]);
+  }
+  return indexes;
+}
+
 async function readFirst(
   source: Source,
   bundle: Bundle,
@@ -148,6 +163,7 @@ async function readFirst(
   signal: AbortSignal | undefined,
 ): Promise<Uint8Array> {
   const length = Math.min(entry.size, CODE_OBJECT_HEADER_SIZE);
+  if (entry.head && entry.head.length >= length) return entry.head.subarray(0, length);
   if (bundle.container === "plain")
     return await source.read(bundle.offset + entry.offset, length, { signal });
   return (await bundle.readEntry(entry, { signal })).subarray(0, length);

@@ -1,7 +1,7 @@
 import type { Bundle } from "../bundle/bundle.ts";
 import type { Finding, OnFinding } from "../errors/finding.ts";
 import type { Source } from "../source/source.ts";
-import { type HostLayout, type HostSection, sectionOfAddress } from "./host-layout.ts";
+import { addressTester, type HostLayout, type HostSection } from "./host-layout.ts";
 import type { Wrapper } from "./wrappers.ts";
 
 /** What is odd about a host binary's device code, though it can be read. */
@@ -65,11 +65,14 @@ export function reportUnpaired(
   }
   const pointedTo = new Set(wrappers.map(({ bundleIndex }) => bundleIndex));
   for (const { index, offset, contentOffset } of bundles) {
-    if (contentOffset > 0 || pointedTo.has(index)) continue;
+    if (pointedTo.has(index)) continue;
     report({
       severity: "warning",
       code: "BUNDLE_WITHOUT_WRAPPER",
-      message: "no wrapper points to the bundle",
+      message:
+        contentOffset > 0
+          ? "no wrapper can point to the bundle: of a compressed container the runtime reads the first one only"
+          : "no wrapper points to the bundle",
       field: `bundle[${index}]`,
       offset,
     });
@@ -83,8 +86,9 @@ export function reportLostMetadata(
   wrappers: readonly Wrapper[],
   onFinding: OnFinding | undefined,
 ): void {
+  const isInFile = addressTester(layout);
   for (const { index, fileOffset, pointsTo } of wrappers) {
-    if (pointsTo !== undefined && sectionOfAddress(layout, pointsTo) !== undefined) continue;
+    if (pointsTo !== undefined && isInFile(pointsTo)) continue;
     onFinding?.({
       severity: "error",
       code: "OUT_OF_BOUNDS",

@@ -4,7 +4,7 @@ import type { Bundle } from "../bundle/bundle.ts";
 import { scanBundles } from "../bundle/bundle-scanner.ts";
 import type { Codecs } from "../codec/codec.ts";
 import { hasElfMagic } from "../elf/elf-header.ts";
-import { FormatError } from "../errors/errors.ts";
+import { FormatError, LimitError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import type { Source } from "../source/source.ts";
 import { readCoffLayout } from "./coff-layout.ts";
@@ -15,7 +15,7 @@ import {
   reportOtherContainers,
   reportUnpaired,
 } from "./fat-binary-findings.ts";
-import { type HostLayout, type HostSection, sectionOfAddress } from "./host-layout.ts";
+import { addressTester, type HostLayout, type HostSection, sectionOfAddress } from "./host-layout.ts";
 import { type LocatedWrapper, locateWrappers } from "./locate-wrappers.ts";
 import { type Wrapper, WRAPPER_SIZE } from "./wrappers.ts";
 
@@ -55,6 +55,9 @@ export interface ReadFatBinaryOptions {
 const BUNDLE_SECTIONS = [".hip_fatbin", ".hip_fat"];
 const WRAPPER_SECTIONS = [".hipFatBinSegment", ".hipFatB"];
 const METADATA_SECTIONS = [".rocm_kpack_ref", ".kpackrf"];
+/** A linked file has one of each kind, an odd object file some more. */
+const MOST_SECTIONS = 512;
+
 /**
  * Reads the sections, wrappers and bundles of an ELF or COFF host binary, linked or not.
  *
@@ -72,7 +75,7 @@ export async function readFatBinary(source: Source, options: ReadFatBinaryOption
   const wrapperSections = named(WRAPPER_SECTIONS);
   const [metadataSection] = named(METADATA_SECTIONS);
   reportOtherContainers(source, layout, onFinding);
-  for (const section of [...bundleSections, ...wrapperSections]) checkInsideFile(source, section);
+  checkSections(source, [...bundleSections, ...wrapperSections]);
 
   const located: LocatedWrapper[] = [];
   let firstIndex = 0;
@@ -186,13 +189,40 @@ function metadataExtent(
   wrappers: readonly Wrapper[],
   metadataSection: HostSection | undefined,
 ): Extent | undefined {
+  const isInFile = addressTester(layout);
   for (const { pointsTo } of wrappers) {
-    const section = pointsTo === undefined ? undefined : sectionOfAddress(layout, pointsTo);
-    if (section === undefined || pointsTo === undefined) continue;
+    if (pointsTo === undefined || !isInFile(pointsTo)) continue;
+    const section = sectionOfAddress(layout, pointsTo);
+    if (section === undefined) continue;
     const skipped = pointsTo - section.address;
     return { offset: section.fileOffset + skipped, size: section.fileSize - skipped };
   }
   return metadataSection && { offset: metadataSection.fileOffset, size: metadataSection.fileSize };
+}
+
+/** All that follows looks at each of these sections for each wrapper, and reads each of them. */
+function checkSections(source: Source, sections: readonly HostSection[]): void {
+  if (sections.length > MOST_SECTIONS) {
+    throw new LimitError("LIMIT_EXCEEDED", "there are too many sections of bundles and wrappers", {
+      file: source.name,
+      expected: `at most ${MOST_SECTIONS}`,
+      found: sections.length,
+    });
+  }
+  let total = 0;
+  for (const section of sections) {
+    checkInsideFile(source, section);
+    total += section.fileSize;
+    if (total > source.size) {
+      throw new FormatError("OVERLAP", "the sections of bundles and wrappers share bytes", {
+        file: source.name,
+        field: section.name,
+        offset: section.fileOffset,
+        expected: `at most ${source.size} bytes in all`,
+        found: total,
+      });
+    }
+  }
 }
 
 function checkInsideFile(source: Source, section: HostSection): void {

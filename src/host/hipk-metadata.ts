@@ -1,3 +1,4 @@
+import { readInside } from "../elf/read-inside.ts";
 import { FormatError } from "../errors/errors.ts";
 import { decodeBytes } from "../msgpack/message-pack-decode.ts";
 import type { MessagePackValue } from "../msgpack/message-pack-value.ts";
@@ -76,6 +77,7 @@ export async function readHipkMetadata(
       field: "HIPK metadata",
     });
   }
-  const bytes = await source.read(metadata.offset, Math.min(metadata.size, MOST_BYTES), options);
+  const extent = { offset: metadata.offset, size: Math.min(metadata.size, MOST_BYTES) };
+  const bytes = await readInside(source, extent, "HIPK metadata", options);
   return decodeHipkMetadata(bytes, { file: source.name, base: metadata.offset });
 }

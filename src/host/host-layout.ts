@@ -47,6 +47,29 @@ export interface PointerTarget {
 export function sectionOfAddress(layout: HostLayout, address: number): HostSection | undefined {
   return layout.sections.find(
     (section) =>
-      section.address > 0 && address >= section.address && address < section.address + section.fileSize,
+      section.address > 0 && address >= section.address && address - section.address < section.fileSize,
   );
+}
+
+/** Tells of many addresses whether a section's bytes in the file hold them: as {@link sectionOfAddress} would find. */
+export function addressTester(layout: HostLayout): (address: number) => boolean {
+  const ranges: { readonly start: number; end: number }[] = [];
+  const sections = layout.sections.filter(({ address, fileSize }) => address > 0 && fileSize > 0);
+  for (const { address, fileSize } of sections.toSorted((a, b) => a.address - b.address)) {
+    const last = ranges.at(-1);
+    const end = address + fileSize;
+    if (last === undefined || address > last.end) ranges.push({ start: address, end });
+    else last.end = Math.max(last.end, end);
+  }
+  return (address) => {
+    let low = 0;
+    let high = ranges.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ranges[middle]?.end ?? 0) > address) high = middle;
+      else low = middle + 1;
+    }
+    const range = ranges[low];
+    return range !== undefined && address >= range.start;
+  };
 }

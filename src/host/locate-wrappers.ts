@@ -74,7 +74,7 @@ function fileOffsetOf(
   const section = sections.find((candidate) =>
     layout.isObject
       ? candidate.index === target.sectionIndex
-      : address >= candidate.address && address < candidate.address + candidate.memorySize,
+      : address >= candidate.address && address - candidate.address < candidate.memorySize,
   );
   return section && section.fileOffset + address - section.address;
 }

@@ -65,10 +65,10 @@ export class BenchKernels implements AsyncDisposable {
     const places: Place[] = [];
     const packable: string[] = [];
     for (const input of options.inputs) {
-      if (await isArchive(input, options)) places.push(...(await unpackArchive(input, sink, options)));
+      if (await isArchive(input, options)) await unpackArchive(input, sink, places, options);
       else packable.push(input);
     }
-    if (packable.length > 0) places.push(...(await unpackInputs(packable, sink, options)));
+    if (packable.length > 0) await unpackInputs(packable, sink, places, options);
     if (places.length === 0) {
       throw new NotFoundError("NOTHING_FOUND", "there is no kernel to compare schemes with", {
         file: options.inputs.join(", "),
@@ -104,15 +104,15 @@ async function isArchive(input: string, { signal }: BenchKernelOptions): Promise
 async function unpackArchive(
   path: string,
   sink: Sink,
+  places: Place[],
   options: BenchKernelOptions,
-): Promise<readonly Place[]> {
+): Promise<void> {
   const { limits, onFinding, signal, targets } = options;
   await using archive = await openArchive(await openFile(path), {
     onFinding,
     signal,
     ...(limits && { limits }),
   });
-  const places: Place[] = [];
   const extents = new Map<number, Extent>();
   for (const entry of archive.entries) {
     const { binaryKey, target, ordinal } = entry;
@@ -123,22 +123,20 @@ async function unpackArchive(
     extents.set(ordinal, extent);
     places.push({ binaryKey, target, extent });
   }
-  return places;
 }
 
 async function unpackInputs(
   inputs: readonly string[],
   sink: Sink,
+  places: Place[],
   options: BenchKernelOptions,
-): Promise<readonly Place[]> {
+): Promise<void> {
   await using pool = new FilePool();
   const { kernels } = await planPack(pool, { ...options, inputs });
-  const places: Place[] = [];
   for (const { kernel, entries } of kernels) {
     const extent = await append(sink, await kernel.read({ signal: options.signal }));
-    places.push(...entries.map(({ binaryKey, target }) => ({ binaryKey, target, extent })));
+    for (const { binaryKey, target } of entries) places.push({ binaryKey, target, extent });
   }
-  return places;
 }
 
 async function append(sink: Sink, bytes: Uint8Array): Promise<Extent> {

@@ -13,13 +13,13 @@ import { openArchive } from "../archive/open-archive.node.ts";
 import { builtInSchemes } from "../scheme/built-in-schemes.node.ts";
 import type { CompressionScheme } from "../scheme/scheme.ts";
 import type { Sink } from "../sink/sink.ts";
-import { matchesSelection } from "../target/target-id.ts";
+import { matchesAnySelection } from "../target/target-id.ts";
 import { defaultJobs } from "./jobs.node.ts";
 
 /** What is to be changed, and how an archive is written anew. */
 export interface ConvertOptions {
-  /** The scheme to write. */
-  readonly scheme: CompressionScheme;
+  /** The scheme to write. @default the archive's own, at its default settings: an archive does not state a level */
+  readonly scheme?: CompressionScheme | undefined;
   /** Targets to keep: `gfx90a` keeps every flag variant of it, `gfx90a:xnack-` just that one. @default all */
   readonly targets?: readonly string[] | undefined;
   readonly groupName?: string | undefined;
@@ -45,19 +45,20 @@ export interface ConvertOptions {
 export async function convertArchive(
   archive: Archive,
   sink: Sink,
-  options: ConvertOptions,
+  options: ConvertOptions = {},
 ): Promise<WriteSummary> {
   const jobs = options.jobs ?? defaultJobs();
+  const scheme = options.scheme ?? archive.scheme;
   const groups = chosenKernels(archive, options.targets);
   const total =
-    groups.reduce((sum, entries) => sum + (entries[0]?.originalSize ?? 0) * entries.length, 0) *
-    (options.verify ? 2 : 1);
+    groups.reduce((sum, [first]) => sum + (first?.originalSize ?? 0), 0) * (options.verify ? 2 : 1);
   let base = 0;
   const onProgress: OnProgress = (progress) =>
     options.onProgress?.({ ...progress, done: base + progress.done, total });
-  const known = new Set([...archive.scheme.fieldNames, ...options.scheme.fieldNames, ...HASH_FIELD_NAMES]);
+  const known = new Set([...archive.scheme.fieldNames, ...scheme.fieldNames, ...HASH_FIELD_NAMES]);
   const summary = await writeArchive(sink, decodedKernels(archive, groups, jobs, options.signal), {
     ...options,
+    scheme,
     jobs,
     groupName: options.groupName ?? archive.groupName,
     family: options.family ?? archive.family,
@@ -69,7 +70,8 @@ export async function convertArchive(
   });
   if (options.verify) {
     base = total / 2;
-    await compare(archive, sink, groups, jobs, { ...options, onProgress });
+    const { limits, signal } = options;
+    await compareWritten(sink, storedKernels(archive, groups), { scheme, jobs, limits, signal, onProgress });
   }
   return summary;
 }
@@ -79,15 +81,14 @@ function chosenKernels(
   archive: Archive,
   targets: readonly string[] | undefined,
 ): readonly (readonly ArchiveEntry[])[] {
-  const entries = [...archive.entries].filter(
-    ({ target }) => targets === undefined || targets.some((selection) => matchesSelection(target, selection)),
-  );
+  const entries = [...archive.entries].filter(({ target }) => matchesAnySelection(target, targets));
   if (entries.length === 0 && (targets !== undefined || archive.entries.length > 0)) {
     throw new NotFoundError("NOTHING_FOUND", "the archive has no kernel for these targets", {
       file: archive.source.name,
-      field: "--targets",
+      field: "targets",
       expected: targets?.join(", "),
       found: archive.toc.entries.targetNames.join(", "),
+      hint: "Choose other targets (--targets), or leave them out to keep all.",
     });
   }
   const groups = Map.groupBy(entries, (entry) => entry.ordinal);
@@ -142,41 +143,74 @@ async function* decodedKernels(
   yield* mapOrdered(groups, jobs, decode, signal);
 }
 
-async function compare(
+/** Kernels to compare with: each is read from the archive when it is asked for. */
+function storedKernels(
   archive: Archive,
-  sink: Sink,
   groups: readonly (readonly ArchiveEntry[])[],
-  jobs: number,
-  options: ConvertOptions,
-): Promise<void> {
-  const { signal } = options;
-  await using written = await openArchive(await sink.reopen(), {
-    schemes: [options.scheme, ...builtInSchemes],
-    signal,
-    ...(options.limits && { limits: options.limits }),
-  });
-  let done = 0;
-  const compareOne = async (entry: ArchiveEntry): Promise<number> => {
-    const wanted = await archive.readKernel(entry, { signal });
-    const found = await written.readKernel(normalizeBinaryKey(entry.binaryKey), entry.target, {
-      signal,
-      checkHash: true,
-    });
-    if (bytesEqual(wanted, found)) return wanted.length;
-    throw new FormatError(
-      "CHECKSUM_MISMATCH",
-      "what was written reads back as other bytes than the original",
+): readonly KernelToWrite[] {
+  return groups.flatMap((entries) => {
+    const [first] = entries;
+    if (!first) return [];
+    const size = first.originalSize ?? 0; // old archives do not state it; reading does not need it
+    return [
       {
-        file: sink.name,
-        field: entry.id,
-        hint: "Nothing was left behind. Check the memory and disk of this machine, then try again.",
+        kernel: {
+          size,
+          read: async (options) => await archive.readKernel(first, { signal: options?.signal }),
+        },
+        entries: entries.map(({ binaryKey, target }) => ({ binaryKey, target })),
       },
-    );
+    ];
+  });
+}
+
+/**
+ * Reads an archive back that has not got its name yet, and compares the kernel of every entry with what was to be
+ * written.
+ *
+ * @throws FormatError `CHECKSUM_MISMATCH`
+ */
+export async function compareWritten(
+  sink: Sink,
+  kernels: Iterable<KernelToWrite>,
+  options: {
+    readonly scheme: CompressionScheme;
+    readonly jobs: number;
+    readonly limits?: Partial<Limits> | undefined;
+    readonly onProgress: OnProgress;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<void> {
+  const { scheme, jobs, limits, onProgress, signal } = options;
+  await using written = await openArchive(await sink.reopen(), {
+    schemes: [scheme, ...builtInSchemes],
+    signal,
+    ...(limits && { limits }),
+  });
+  const compare = async ({ kernel, entries }: KernelToWrite): Promise<number> => {
+    const wanted = await kernel.read({ signal });
+    for (const { binaryKey, target } of entries) {
+      const found = await written.readKernel(normalizeBinaryKey(binaryKey), target, {
+        signal,
+        checkHash: true,
+      });
+      if (!bytesEqual(wanted, found)) throw readsBackOtherwise(sink.name, `${binaryKey} ${target}`);
+    }
+    return wanted.length;
   };
-  for await (const size of mapOrdered(groups.flat(), jobs, compareOne, signal)) {
+  let done = 0;
+  for await (const size of mapOrdered(kernels, jobs, compare, signal)) {
     done += size;
-    options.onProgress?.({ stage: "verify", done, unit: "bytes" });
+    onProgress({ stage: "verify", done, unit: "bytes" });
   }
+}
+
+function readsBackOtherwise(file: string, field: string): FormatError {
+  return new FormatError("CHECKSUM_MISMATCH", "what was written reads back as other bytes than its input", {
+    file,
+    field,
+    hint: "Nothing was left behind. Check the memory and disk of this machine, then try again.",
+  });
 }
 
 function wrongSize(archive: Archive, field: string, expected: number, found: number): FormatError {

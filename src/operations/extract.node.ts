@@ -1,6 +1,6 @@
 import { makeFolder } from "../sink/make-folder.node.ts";
-import { mkdir, open, realpath, rename, rm } from "node:fs/promises";
-import { randomBytes } from "node:crypto";
+import { TemporaryFile } from "../sink/file-sink.node.ts";
+import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { ArchiveEntry } from "../archive/archive-entry.ts";
@@ -38,7 +38,8 @@ export function extractedPath(binaryKey: string, target: string): string {
 
 /**
  * Writes kernels into a folder, each as `TARGET/KEY.hsaco`. Names from an archive never lead out of the folder.
- * Hashes are checked; files that exist are replaced.
+ * Hashes are checked; files that exist are replaced. An abort waits for the files that are just being written, so that
+ * all there are when the call ends are whole.
  */
 export async function extractKernels(
   archive: Archive,
@@ -47,10 +48,17 @@ export async function extractKernels(
 ): Promise<readonly ExtractedFile[]> {
   const { signal } = options;
   const writer = await FolderWriter.create(folder);
+  const writes = new Set<Promise<string>>();
+  const write = async (entry: ArchiveEntry, bytes: Uint8Array): Promise<string> => {
+    const promise = writer.write(extractedPath(entry.binaryKey, entry.target), bytes);
+    writes.add(promise);
+    return await promise.finally(() => writes.delete(promise));
+  };
   const extract = async (entry: ArchiveEntry): Promise<ExtractedFile | undefined> => {
     try {
       const bytes = await archive.readKernel(entry, { checkHash: true, signal });
-      const path = await writer.write(extractedPath(entry.binaryKey, entry.target), bytes);
+      signal?.throwIfAborted(); // nobody would wait for a file that is begun now
+      const path = await write(entry, bytes);
       return { binaryKey: entry.binaryKey, target: entry.target, path, size: bytes.length };
     } catch (error) {
       if (!isKpackError(error) || error.name === "AccessError") throw error;
@@ -60,10 +68,14 @@ export async function extractKernels(
   };
   const files: ExtractedFile[] = [];
   let done = 0;
-  for await (const file of mapOrdered(options.entries, options.jobs ?? defaultJobs(), extract, signal)) {
-    if (file) files.push(file);
-    done += 1;
-    options.onProgress?.({ stage: "extract", done, total: options.entries.length, unit: "kernels" });
+  try {
+    for await (const file of mapOrdered(options.entries, options.jobs ?? defaultJobs(), extract, signal)) {
+      if (file) files.push(file);
+      done += 1;
+      options.onProgress?.({ stage: "extract", done, total: options.entries.length, unit: "kernels" });
+    }
+  } finally {
+    await Promise.allSettled(writes);
   }
   return files;
 }
@@ -92,21 +104,16 @@ export class FolderWriter {
     const parts = relativePath.split("/");
     const path = join(this.#root, ...parts);
     const name = parts.pop() ?? "";
-    let temporary: string | undefined;
+    let temporary: TemporaryFile | undefined;
     try {
       const parent = await this.#makeFolders(parts);
-      temporary = join(parent, `.${randomBytes(8).toString("hex")}.tmp`);
       // A new file, renamed: a link under the file's own name is replaced, not followed.
-      const handle = await open(temporary, "wx", 0o666);
-      try {
-        await handle.writeFile(bytes);
-      } finally {
-        await handle.close();
-      }
-      await rename(temporary, join(parent, name));
+      temporary = await TemporaryFile.create(parent);
+      await temporary.handle.writeFile(bytes);
+      await temporary.rename(join(parent, name));
       return path;
     } catch (cause) {
-      if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined); // the first failure is the one to tell
+      await temporary?.remove().catch(() => undefined); // the first failure is the one to tell
       throw notWritten(path, cause);
     }
   }

@@ -10,7 +10,7 @@ import { openFile } from "../source/file-source.node.ts";
 import { memorySource } from "../source/memory-source.ts";
 import { sliceSource } from "../source/slice-source.ts";
 import type { Source } from "../source/source.ts";
-import { matchesSelection } from "../target/target-id.ts";
+import { matchesAnySelection } from "../target/target-id.ts";
 
 export interface FindCodeObjectsOptions {
   /** A binary key of an archive; in a fat binary or bundle the index under which the runtime asks: `3` or `#3`. */
@@ -90,9 +90,7 @@ export async function findCodeObjects(
 function isChosen(options: FindCodeObjectsOptions, target: string, keys: readonly string[]): boolean {
   if (options.key !== undefined && !keys.includes(options.key)) return false;
   if (options.target !== undefined && target !== options.target) return false;
-  return (
-    options.targets === undefined || options.targets.some((selection) => matchesSelection(target, selection))
-  );
+  return matchesAnySelection(target, options.targets);
 }
 
 function keysOf(item: DeviceItem): readonly string[] {

@@ -1,6 +1,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { AccessError } from "../errors/errors.ts";
+import { isTemporaryName } from "../sink/file-sink.node.ts";
 
 /** A file to be looked at, and whether the user named it or it was met in a folder. */
 export interface InputFile {
@@ -12,12 +13,16 @@ export interface InputFile {
 
 /**
  * The regular files behind paths: files as they are, folders with everything below them, in the order of their names.
- * Symbolic links are followed; a folder that was visited already is not visited again.
+ * Symbolic links are followed; a folder that was visited already is not visited again. Files that this package is
+ * just writing into a folder are passed over.
  *
  * @throws AccessError `READ_FAILED` for a path that cannot be looked at
  */
 export async function* findInputs(paths: readonly string[]): AsyncGenerator<InputFile> {
+  const named = new Set<string>();
   for (const path of paths) {
+    if (named.has(resolve(path))) continue; // given twice is given once
+    named.add(resolve(path));
     const info = await stat(path).catch((cause: unknown) => {
       throw unreadable(path, cause);
     });
@@ -37,6 +42,7 @@ async function* filesBelow(folder: string, input: string, visited: Set<string>):
   });
   entries.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   for (const entry of entries) {
+    if (isTemporaryName(entry.name)) continue;
     const path = join(folder, entry.name);
     if (entry.isDirectory()) yield* filesBelow(path, input, visited);
     else if (entry.isFile()) yield { path, named: false, input };
@@ -46,6 +52,12 @@ async function* filesBelow(folder: string, input: string, visited: Set<string>):
       else if (info?.isFile()) yield { path, named: false, input };
     }
   }
+}
+
+/** Whether two paths lead to one file; false when one of them does not exist. */
+export async function isSameFile(a: string, b: string): Promise<boolean> {
+  const [first, second] = await Promise.all([a, b].map((path) => stat(path).catch(() => undefined)));
+  return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino;
 }
 
 /**
@@ -61,10 +73,10 @@ export function keyPathOf(file: InputFile, root: string | undefined): string {
     if (inside !== undefined) return inside;
     throw new AccessError("READ_FAILED", "the file does not lie below the root that was given", {
       file: file.path,
-      field: "--root",
+      field: "root",
       expected: `a path below ${root}`,
       found: path,
-      hint: "Choose a --root that holds all inputs, or leave it out.",
+      hint: "Choose a root (--root) that holds all inputs, or leave it out.",
     });
   }
   const ownFolder = file.named ? dirname(path) : resolve(file.input);

@@ -7,6 +7,7 @@ import {
   readCodeObjectHeader,
 } from "../code-object/code-object.ts";
 import { type Finding, type FindingSeverity, findingOrThrow } from "../errors/finding.ts";
+import type { KernelDecompressor } from "../scheme/scheme.ts";
 import { targetDisagreement } from "../target/target-agreement.ts";
 
 export interface CheckedKernel {
@@ -17,12 +18,24 @@ export interface CheckedKernel {
   readonly findings: readonly Finding[];
 }
 
+/** Ids longer than that are cut in findings: one long key with many targets would fill all memory. */
+const LONGEST_ID = 1024;
+
+/** Binary key and target, for a finding. */
+export function shortId({ binaryKey, target }: ArchiveEntry): string {
+  const parts = [binaryKey, target].map((name) =>
+    name.length > LONGEST_ID ? `${name.slice(0, LONGEST_ID)}…` : name,
+  );
+  return parts.join(" ");
+}
+
 /** Checks one stored kernel and the entries that point to it. */
 export class KernelCheck {
   readonly #archive: Archive;
   readonly #ordinal: number;
   readonly #entries: readonly ArchiveEntry[];
   readonly #signal: AbortSignal | undefined;
+  readonly #decompressor: KernelDecompressor;
   readonly #findings: Finding[] = [];
   #hashChecked = false;
 
@@ -31,11 +44,13 @@ export class KernelCheck {
     ordinal: number,
     entries: readonly ArchiveEntry[],
     signal: AbortSignal | undefined,
+    decompressor: KernelDecompressor = archive.decompressor,
   ) {
     this.#archive = archive;
     this.#ordinal = ordinal;
     this.#entries = entries;
     this.#signal = signal;
+    this.#decompressor = decompressor;
   }
 
   async run(): Promise<CheckedKernel> {
@@ -54,20 +69,19 @@ export class KernelCheck {
   }
 
   get #id(): string {
-    return this.#entries[0]?.id ?? `stored kernel ${this.#ordinal}`;
+    const [first] = this.#entries;
+    return first ? shortId(first) : `stored kernel ${this.#ordinal}`;
   }
 
   async #read(): Promise<Uint8Array | undefined> {
-    const { decompressor } = this.#archive;
     const options = {
+      expectedSize: this.#entries[0]?.originalSize,
+      id: this.#id,
       signal: this.#signal,
       onFinding: (finding: Finding) => void this.#findings.push(finding),
     };
-    const [first] = this.#entries;
     try {
-      return first
-        ? await this.#archive.readKernel(first, options)
-        : await decompressor.decompressKernel(this.#ordinal, { ...options, id: this.#id });
+      return await this.#decompressor.decompressKernel(this.#ordinal, options);
     } catch (error) {
       this.#findings.push(findingOrThrow(error));
       return undefined;
@@ -82,11 +96,12 @@ export class KernelCheck {
   }
 
   #checkEntry(entry: ArchiveEntry, size: number, head: Uint8Array): void {
+    const id = shortId(entry);
     if (entry.originalSize === undefined) {
-      this.#report("warning", "MISSING_ORIGINAL_SIZE", entry.id, "the entry has no original_size");
+      this.#report("warning", "MISSING_ORIGINAL_SIZE", id, "the entry has no original_size");
     } else if (entry.originalSize !== size) {
       const message = `original_size is ${entry.originalSize}, the kernel has ${size} bytes`;
-      this.#report("error", "SIZE_MISMATCH", entry.id, message);
+      this.#report("error", "SIZE_MISMATCH", id, message, `${id} original_size`);
     }
     const payload = identifyPayload(head);
     if (payload !== "code-object" || size < CODE_OBJECT_HEADER_SIZE) {
@@ -96,16 +111,22 @@ export class KernelCheck {
           : payload === "code-object"
             ? "it is cut short"
             : `its bytes are: ${payload}`;
-      this.#report("warning", "NOT_A_CODE_OBJECT", entry.id, `no code object (${what})`);
+      this.#report("warning", "NOT_A_CODE_OBJECT", id, `no code object (${what})`);
       return;
     }
     const { target } = readCodeObjectHeader(head, { file: this.#archive.source.name });
     const disagreement = targetDisagreement(target, entry.target);
-    if (disagreement) this.#report("error", "TARGET_MISMATCH", entry.id, disagreement);
+    if (disagreement) this.#report("error", "TARGET_MISMATCH", id, disagreement);
   }
 
-  #report(severity: FindingSeverity, code: Finding["code"], id: string, message: string): void {
+  #report(
+    severity: FindingSeverity,
+    code: Finding["code"],
+    id: string,
+    message: string,
+    field: string = id,
+  ): void {
     const file = this.#archive.source.name;
-    this.#findings.push({ severity, code, message: `${printable(id)}: ${message}`, file, field: id });
+    this.#findings.push({ severity, code, message: `${printable(id)}: ${message}`, file, field });
   }
 }

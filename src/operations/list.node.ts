@@ -1,11 +1,12 @@
 import type { Archive } from "../archive/archive.ts";
+import type { ArchiveEntry } from "../archive/archive-entry.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
 import { nodeCodecs } from "../codec/node-codecs.node.ts";
 import type { PayloadKind } from "../code-object/code-object.ts";
-import type { Finding, OnFinding } from "../errors/finding.ts";
+import { type Finding, findingOrThrow, type OnFinding } from "../errors/finding.ts";
 import { detectFile } from "../host/detect.ts";
 import { readDeviceCode } from "../host/device-code.ts";
-import { toJson } from "../msgpack/message-pack-decode.ts";
+import { decodeValue, toJson } from "../msgpack/message-pack-decode.ts";
 import type { FrameSlice } from "../scheme/scheme.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
@@ -42,7 +43,7 @@ export interface ListedEntry {
   readonly frames: EntryFrames | undefined;
   /** XXH64 of the kernel, where the archive holds it. */
   readonly hash: string | undefined;
-  /** `type`, `metadata` and unknown keys. */
+  /** `type`, `metadata` and unknown keys; null where text in the value is not valid, which is a finding. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
@@ -94,7 +95,8 @@ export async function listFile(path: string, options: ListOptions = {}): Promise
     options.targets === undefined || options.targets.some((selection) => matchesSelection(target, selection));
   if (kind === "kpack") {
     const archive = await openArchive(source, { onFinding, signal });
-    return { file: path, kind: "archive", entries: await listEntries(archive, chosen, signal), findings };
+    const entries = await listEntries(archive, chosen, onFinding, signal);
+    return { file: path, kind: "archive", entries, findings };
   }
   const code = await readDeviceCode(source, { codecs: nodeCodecs, onFinding, signal });
   return {
@@ -112,6 +114,7 @@ export async function listFile(path: string, options: ListOptions = {}): Promise
 async function listEntries(
   archive: Archive,
   chosen: (target: string) => boolean,
+  onFinding: OnFinding,
   signal: AbortSignal | undefined,
 ): Promise<readonly ListedEntry[]> {
   const listed: ListedEntry[] = [];
@@ -132,8 +135,27 @@ async function listEntries(
         attributedSize: Math.round(attributed?.[entry.ordinal] ?? 0),
       },
       hash: archive.kernelHash(entry.ordinal),
-      fields: Object.fromEntries([...entry.fields()].map(([name, value]) => [name, toJson(value)])),
+      fields: fieldsOf(archive, entry, onFinding),
     });
   }
   return listed;
+}
+
+/** The entry's other keys. What is wrong with one value must not cost the whole list. */
+function fieldsOf(
+  archive: Archive,
+  entry: ArchiveEntry,
+  onFinding: OnFinding,
+): Readonly<Record<string, unknown>> {
+  const { toc } = archive;
+  const valueOf = (name: string, encoded: Uint8Array): unknown => {
+    try {
+      const reader = toc.readerAt(encoded.byteOffset - toc.bytes.byteOffset);
+      return toJson(decodeValue(reader, `${name} of ${entry.id}`));
+    } catch (error) {
+      onFinding(findingOrThrow(error));
+      return null;
+    }
+  };
+  return Object.fromEntries(entry.encodedFields().map(({ name, value }) => [name, valueOf(name, value)]));
 }

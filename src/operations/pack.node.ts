@@ -1,18 +1,17 @@
+import { lstat, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { openArchive } from "../archive/open-archive.node.ts";
 import { writeArchive, type WriteSummary } from "../archive/archive-writer.ts";
-import { normalizeBinaryKey } from "../archive/binary-key.ts";
 import { archiveFileName, defaultFamily, defaultGroupName } from "../archive/naming.ts";
-import { bytesEqual } from "../bytes/extent.ts";
-import { mapOrdered } from "../bytes/map-ordered.ts";
-import { FormatError } from "../errors/errors.ts";
+import { AccessError, isKpackError } from "../errors/errors.ts";
 import type { OnProgress, Progress } from "../errors/progress.ts";
 import { builtInSchemes } from "../scheme/built-in-schemes.node.ts";
 import type { CompressionScheme } from "../scheme/scheme.ts";
-import { createFile } from "../sink/file-sink.node.ts";
+import { checkOutputFile, createFile } from "../sink/file-sink.node.ts";
 import type { Sink } from "../sink/sink.ts";
 import { FilePool } from "../source/file-pool.node.ts";
+import { compareWritten } from "./convert.node.ts";
 import { defaultJobs } from "./jobs.node.ts";
+import { isSameFile } from "./find-inputs.node.ts";
 import { planPack, type PackPlan, type PlannedKernel, type PlanPackOptions } from "./plan-pack.node.ts";
 
 /** What is packed, under which names, and how. */
@@ -50,7 +49,8 @@ export interface PackResult {
 
 /**
  * Packs the kernels of fat binaries, bundles and code objects into one archive, or one per target. Archives get their
- * names when all of them are written: a failure leaves nothing behind.
+ * names when all of them are written: a failure leaves nothing behind. Where the last step fails, the renaming, the
+ * error says which older files had been replaced by then.
  *
  * @throws NotFoundError `NOTHING_FOUND` when there is nothing to pack; FormatError, LimitError, AccessError
  * @example
@@ -67,6 +67,7 @@ export interface PackResult {
  * ```
  */
 export async function pack(options: PackOptions): Promise<PackResult> {
+  if (options.splitBy === undefined) await checkOutputFile(options.output); // before the inputs are looked through
   await using pool = new FilePool();
   const plan = await planPack(pool, options);
   const groupName = options.groupName ?? defaultGroupName((options.inputs[0] ?? "").replaceAll("\\", "/"));
@@ -77,6 +78,12 @@ export async function pack(options: PackOptions): Promise<PackResult> {
           kernels,
         }))
       : [{ path: options.output, kernels: plan.kernels }];
+  for (const { path } of parts) {
+    await checkOutputFile(path);
+    await refuseInputs(path, plan);
+  }
+  const jobs = options.jobs ?? defaultJobs();
+  const scheme = options.scheme ?? defaultScheme();
   const passes = options.verify ? 2 : 1;
   const total = passes * totalSize(plan.kernels);
   let base = 0;
@@ -94,20 +101,36 @@ export async function pack(options: PackOptions): Promise<PackResult> {
       groupName,
       family,
       targets,
-      scheme: options.scheme ?? defaultScheme(),
-      jobs: options.jobs ?? defaultJobs(),
+      scheme,
+      jobs,
       onProgress: report,
     });
     base += totalSize(kernels);
     if (options.verify) {
-      await compareWithInputs(sink, kernels, options, report);
+      const { limits, signal } = options;
+      await compareWritten(sink, kernels, { scheme, jobs, limits, signal, onProgress: report });
       base += totalSize(kernels);
     }
     sinks.push(sink);
     archives.push({ ...summary, path, groupName, family });
   }
-  for (const sink of sinks) await sink.commit();
+  await commitAll(sinks);
   return { archives, plan };
+}
+
+/** An archive may not take the place of a file that is packed: for a library, the program would be gone. */
+async function refuseInputs(output: string, plan: PackPlan): Promise<void> {
+  for (const file of new Set(plan.kernels.map(({ item }) => item.file))) {
+    if (!(await isSameFile(output, file))) continue;
+    throw new AccessError(
+      "WRITE_FAILED",
+      "the output is one of the inputs, which the archive would replace",
+      {
+        file: output,
+        hint: "Choose another name for the archive.",
+      },
+    );
+  }
 }
 
 function totalSize(kernels: readonly PlannedKernel[]): number {
@@ -120,41 +143,33 @@ function defaultScheme(): CompressionScheme {
   return scheme;
 }
 
-/** Reads the written archive back and compares every entry's kernel with its input. */
-async function compareWithInputs(
-  sink: Sink,
-  kernels: readonly PlannedKernel[],
-  options: PackOptions,
-  onProgress: OnProgress,
-): Promise<void> {
-  const { signal } = options;
-  await using archive = await openArchive(await sink.reopen(), {
-    signal,
-    ...(options.scheme && { schemes: [options.scheme, ...builtInSchemes] }),
-    ...(options.limits && { limits: options.limits }),
-  });
-  let done = 0;
-  const compare = async (kernel: PlannedKernel): Promise<number> => {
-    const wanted = await kernel.kernel.read({ signal });
-    for (const { binaryKey, target } of kernel.entries) {
-      const found = await archive.readKernel(normalizeBinaryKey(binaryKey), target, {
-        signal,
-        checkHash: true,
-      });
-      if (!bytesEqual(wanted, found)) throw differs(sink.name, `${binaryKey} ${target}`);
+/**
+ * Gives all archives their names. When one cannot get its, those before it go again, except where they replaced an
+ * older file: that cannot be brought back.
+ */
+async function commitAll(sinks: readonly Sink[]): Promise<void> {
+  const added: string[] = [];
+  const replaced: string[] = [];
+  for (const sink of sinks) {
+    const isReplacing = await lstat(sink.name).then(
+      () => true,
+      () => false,
+    );
+    try {
+      await sink.commit();
+    } catch (error) {
+      for (const path of added) await rm(path, { force: true }).catch(() => undefined); // the first failure is the one to tell
+      throw replaced.length > 0 ? partlyReplaced(sink.name, replaced, error) : error;
     }
-    return kernel.kernel.size;
-  };
-  for await (const size of mapOrdered(kernels, options.jobs ?? defaultJobs(), compare, signal)) {
-    done += size;
-    onProgress({ stage: "verify", done, unit: "bytes" });
+    (isReplacing ? replaced : added).push(sink.name);
   }
 }
 
-function differs(file: string, field: string): FormatError {
-  return new FormatError("CHECKSUM_MISMATCH", "what was written reads back as other bytes than its input", {
+function partlyReplaced(file: string, replaced: readonly string[], cause: unknown): AccessError {
+  const reason = isKpackError(cause) ? cause.summary : String(cause);
+  return new AccessError("WRITE_FAILED", reason, {
     file,
-    field,
-    hint: "Nothing was left behind. Check the memory and disk of this machine, then try again.",
+    hint: `Older files had been replaced already: ${replaced.join(", ")}. No other archive of this run is left.`,
+    cause,
   });
 }

@@ -2,7 +2,7 @@ import type { EntryToWrite, KernelToWrite } from "../archive/kernel-to-write.ts"
 import { binaryKeyPath } from "../archive/naming.ts";
 import { nodeCodecs } from "../codec/node-codecs.node.ts";
 import { bytesEqual } from "../bytes/extent.ts";
-import { FormatError, isKpackError, NotFoundError } from "../errors/errors.ts";
+import { FormatError, isKpackError, LimitError, NotFoundError } from "../errors/errors.ts";
 import { findingOfError, type OnFinding } from "../errors/finding.ts";
 import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import type { Limits } from "../bytes/limits.ts";
@@ -30,11 +30,14 @@ export interface PlannedKernel extends KernelToWrite {
 
 export interface PackPlan {
   readonly kernels: readonly PlannedKernel[];
-  /** What is for devices but was not chosen. */
+  /** What was not chosen, and what no key leads to: no wrapper points to its bundle. */
   readonly left: readonly DeviceItem[];
   /** Targets of all HIP code objects that the inputs have, chosen or not. */
   readonly availableTargets: readonly string[];
 }
+
+/** More do not fit into a table of contents of the usual limit. Many wrappers of a bundle with many entries give them. */
+const MOST_ENTRIES = 1 << 22;
 
 /**
  * Finds what there is to pack and under which keys. Reads headers; kernels are read when they are packed.
@@ -45,17 +48,26 @@ export async function planPack(pool: FilePool, options: PlanPackOptions): Promis
   const kernels: PlannedKernel[] = [];
   const left: DeviceItem[] = [];
   const available = new Set<string>();
+  let entryCount = 0;
   for await (const file of findInputs(options.inputs)) {
     options.signal?.throwIfAborted();
     const chosen = new Map<string, DeviceItem>();
     for (const item of await readItems(pool, file, options)) {
       if (item.isHipCodeObject) available.add(item.target);
-      if (!isChosen(item, options.targets)) left.push(item);
+      // Without a key nothing could ask for it in an archive: the bundle's finding says so.
+      if (!isChosen(item, options.targets) || item.keyIndexes.length === 0) left.push(item);
       else if (await isRepeated(item, chosen, options.signal)) continue;
-      else if (item.keyIndexes.length > 0) kernels.push(plan(item, keyPathOf(file, options.root)));
+      else {
+        entryCount += item.keyIndexes.length;
+        if (entryCount > MOST_ENTRIES) throw tooManyEntries(item.file);
+        kernels.push(plan(item, keyPathOf(file, options.root)));
+      }
     }
   }
-  if (kernels.length === 0) throw nothingFound(options, [...available]);
+  if (kernels.length === 0) {
+    const isWithoutKey = left.some((item) => item.keyIndexes.length === 0 && isChosen(item, options.targets));
+    throw nothingFound(options, [...available], isWithoutKey);
+  }
   return { kernels, left, availableTargets: [...available] };
 }
 
@@ -140,15 +152,27 @@ function plan(item: DeviceItem, path: string): PlannedKernel {
   return { kernel: item.kernel, entries, target: item.target, item };
 }
 
-function nothingFound(options: PlanPackOptions, available: readonly string[]): NotFoundError {
+function tooManyEntries(file: string): LimitError {
+  return new LimitError("LIMIT_EXCEEDED", "there are more entries than an archive can have", {
+    file,
+    expected: `at most ${MOST_ENTRIES}`,
+  });
+}
+
+function nothingFound(
+  options: PlanPackOptions,
+  available: readonly string[],
+  isWithoutKey: boolean,
+): NotFoundError {
   const wanted = options.targets?.join(", ");
   return new NotFoundError("NOTHING_FOUND", "there is no kernel to pack", {
     file: options.inputs.join(", "),
     field: wanted === undefined ? undefined : "--targets",
     expected: wanted === undefined ? "HIP code objects" : `code objects for ${wanted}`,
     found: available.length > 0 ? `code objects for ${available.join(", ")}` : "none",
-    hint:
-      available.length > 0
+    hint: isWithoutKey
+      ? 'No wrapper points to these code objects, so nothing would ask for them. "kpack unbundle" takes them out.'
+      : available.length > 0
         ? "Choose from the targets that were found."
         : '"kpack list FILE" shows what a file holds.',
   });

@@ -3,6 +3,7 @@ import { extentEnd } from "../bytes/extent.ts";
 import type { Finding } from "../errors/finding.ts";
 import { HEADER_FIELDS_SIZE } from "../scheme/area-check.ts";
 import { ZSTD_AREA_SIZE_LIMIT, ZSTD_KERNEL_COUNT_LIMIT } from "../scheme/zstd-per-kernel.ts";
+import { isAboutOwnField } from "./verify-as-others.ts";
 
 /** The four readers of other people that decide whether an archive is of use. */
 export type ReaderName = "python" | "cpp-2026-02" | "cpp-2026-07" | "hrx";
@@ -20,13 +21,17 @@ export interface ReaderVerdict {
 /** What is known of the archive's kernels once all were read. */
 export interface KernelFacts {
   /** By entry: whether its kernel was read, and how large it is. */
-  readonly kernels: readonly {
-    readonly id: string;
-    readonly size: number | undefined;
-    readonly originalSize: number | undefined;
-  }[];
+  readonly kernels: Iterable<KernelFact>;
   readonly findings: readonly Finding[];
   readonly storedCount: number;
+}
+
+/** What is known of one entry's kernel. */
+export interface KernelFact {
+  readonly id: string;
+  /** Undefined when it was not read. */
+  readonly size: number | undefined;
+  readonly originalSize: number | undefined;
 }
 
 const HRX_DEPTH_LIMIT = 32;
@@ -65,6 +70,7 @@ function pythonReasons(archive: Archive, facts: KernelFacts): Reasons {
     has(facts, "TRAILING_BYTES") && "bytes follow the TOC",
     has(facts, "NO_CONTENT_SIZE") && "a zstd frame does not state its content's size",
     has(facts, "SKIPPABLE_FRAME") && "a skippable frame stands in front of a kernel",
+    has(facts, "MALFORMED_TEXT") && "text in the TOC is not valid UTF-8",
     unknownScheme(archive),
     broken(facts, (finding) => isWrongSize(archive, finding) || finding.code === "OVERLAP"),
   ];
@@ -73,11 +79,9 @@ function pythonReasons(archive: Archive, facts: KernelFacts): Reasons {
 /** The C++ reader, whose two versions differ only in how they fail. */
 function runtimeReasons(archive: Archive, facts: KernelFacts): Reasons {
   const isZstd = archive.schemeName === "zstd-per-kernel";
-  const unsized = facts.kernels.find((kernel) => kernel.originalSize === undefined);
+  const unsized = findKernel(facts, (kernel) => kernel.originalSize === undefined);
   return [
-    archive.targets.length === 0 &&
-      facts.kernels.length > 0 &&
-      "gfx_arches lists no target, so it finds no kernel",
+    unlistedTargets(archive),
     unknownScheme(archive),
     isZstd && unsized && `${unsized.id} has no original_size, which it takes for the kernel's size`,
     isZstd && facts.storedCount > ZSTD_KERNEL_COUNT_LIMIT && `more than ${ZSTD_KERNEL_COUNT_LIMIT} kernels`,
@@ -87,12 +91,13 @@ function runtimeReasons(archive: Archive, facts: KernelFacts): Reasons {
 }
 
 function hrxReasons(archive: Archive, facts: KernelFacts): Reasons {
-  const large = facts.kernels.find((kernel) => (kernel.size ?? 0) > HRX_KERNEL_LIMIT);
+  const large = findKernel(facts, (kernel) => (kernel.size ?? 0) > HRX_KERNEL_LIMIT);
   const isZstd = archive.schemeName === "zstd-per-kernel";
-  const unsized = facts.kernels.find(
+  const unsized = findKernel(
+    facts,
     (kernel) => kernel.originalSize === undefined || kernel.originalSize === 0,
   );
-  const empty = facts.kernels.find((kernel) => kernel.size === 0);
+  const empty = findKernel(facts, (kernel) => kernel.size === 0);
   return [
     unknownScheme(archive),
     archive.toc.depth > HRX_DEPTH_LIMIT && `the TOC nests deeper than ${HRX_DEPTH_LIMIT} levels`,
@@ -108,6 +113,20 @@ function hrxReasons(archive: Archive, facts: KernelFacts): Reasons {
   ];
 }
 
+function findKernel(facts: KernelFacts, isWanted: (kernel: KernelFact) => boolean): KernelFact | undefined {
+  for (const kernel of facts.kernels) if (isWanted(kernel)) return kernel;
+  return undefined;
+}
+
+/** The runtime looks into an archive only for targets that it lists. */
+function unlistedTargets(archive: Archive): string | undefined {
+  const used = archive.toc.entries.targetNames;
+  const listed = new Set(archive.targets);
+  if (used.length === 0 || used.some((target) => listed.has(target))) return undefined;
+  const what = listed.size === 0 ? "no target" : "none of the targets that its kernels are for";
+  return `gfx_arches lists ${what}, so it finds no kernel`;
+}
+
 function unknownScheme(archive: Archive): string | undefined {
   return KNOWN_SCHEMES.includes(archive.schemeName)
     ? undefined
@@ -120,13 +139,18 @@ function isWrongSize(archive: Archive, finding: Finding): boolean {
   return archive.schemeName === "none" || finding.field?.endsWith(" original_size") === true;
 }
 
-/** Damage that a reader meets; a hash of ours, or a wrong target, is nothing that they look at. */
+/**
+ * Damage that a reader meets. They look at no field of ours, compare no target with the code object's, and all but
+ * Python, for which that is asked apart, take text as bytes.
+ */
 function broken(facts: KernelFacts, isUnseen: (finding: Finding) => boolean): string | undefined {
   const finding = facts.findings.find(
     (candidate) =>
       candidate.severity === "error" &&
       candidate.code !== "HASH_MISMATCH" &&
       candidate.code !== "TARGET_MISMATCH" &&
+      candidate.code !== "MALFORMED_TEXT" &&
+      !isAboutOwnField(candidate) &&
       !isUnseen(candidate),
   );
   return finding && `a kernel cannot be read: ${finding.message}`;

@@ -107,7 +107,10 @@ class Planner {
       }
       const target = inputs.length === 1 ? (output ?? "") : join(output ?? "", basename(path));
       if (outputs.has(target))
-        throw new RangeError(`two inputs are called ${basename(path)}: shrink them one by one`);
+        throw new AccessError("WRITE_FAILED", "two inputs have one name, so their copies would too", {
+          file: path,
+          hint: "Shrink them one by one.",
+        });
       outputs.add(target);
       if (info.isDirectory()) await this.#walk(path, target, "");
       else await this.#file(path, target, basename(path), info);

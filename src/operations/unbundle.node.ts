@@ -12,7 +12,7 @@ import { FolderWriter } from "./extract.node.ts";
 
 /** Which payloads are taken out, and how. */
 export interface UnbundleOptions {
-  /** Targets, or entry ids. @default all */
+  /** Targets, or entry ids, also of host entries. @default all that is for devices */
   readonly targets?: readonly string[] | undefined;
   readonly onFinding?: OnFinding | undefined;
   readonly onProgress?: OnProgress | undefined;
@@ -53,12 +53,7 @@ export async function unbundle(
     const code = await readDeviceCode(await pool.source(input), { codecs: nodeCodecs, onFinding, signal });
     for (const item of code.items) {
       found.add(item.target);
-      if (
-        options.targets === undefined ||
-        options.targets.some((target) => item.id === target || matchesSelection(item.target, target))
-      ) {
-        chosen.push(item);
-      }
+      if (isChosen(item, options.targets)) chosen.push(item);
     }
   }
   if (chosen.length === 0) {
@@ -86,6 +81,14 @@ export async function unbundle(
     options.onProgress?.({ stage: "unbundle", done: files.length, total: chosen.length, unit: "files" });
   }
   return files;
+}
+
+/** What is for the host has to be named by its whole id. */
+function isChosen(item: DeviceItem, targets: readonly string[] | undefined): boolean {
+  if (targets === undefined) return !item.isHost;
+  return targets.some(
+    (target) => item.id === target || (!item.isHost && matchesSelection(item.target, target)),
+  );
 }
 
 function outputPath(item: DeviceItem): string {

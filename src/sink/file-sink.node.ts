@@ -1,6 +1,7 @@
 import { makeFolder } from "./make-folder.node.ts";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { rmSync } from "node:fs";
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
+import { dirname, join, sep } from "node:path";
 import { AccessError } from "../errors/errors.ts";
 import { openFile } from "../source/file-source.node.ts";
 import type { Source } from "../source/source.ts";
@@ -15,36 +16,113 @@ const LARGEST_CALL = 2 ** 30;
  * A sink that writes to a temporary name beside `path` and renames on commit, so that `path` never holds half a file.
  * Missing folders are made.
  *
- * @throws AccessError `WRITE_FAILED`
+ * @throws AccessError `WRITE_FAILED`, at once where a folder or device has the name
  */
 export async function createFile(path: string): Promise<Sink> {
-  const temporary = join(dirname(path), temporaryName(path));
+  await checkOutputFile(path);
   try {
     await makeFolder(dirname(path));
-    return new FileSink(path, temporary, await open(temporary, "wx+", 0o666));
+    return new FileSink(path, await TemporaryFile.create(dirname(path)));
   } catch (cause) {
     throw writeFailed(path, cause);
   }
 }
 
-/** A name beside `path` that is not in use; opening it fails if it is. */
-function temporaryName(path: string): string {
-  return `.${basename(path)}.${process.pid}-${Math.random().toString(36).slice(2, 12)}.tmp`;
+/**
+ * Refuses a path that no file can be renamed to, so that this is known before the work and not after it.
+ *
+ * @throws AccessError `WRITE_FAILED`
+ */
+export async function checkOutputFile(path: string): Promise<void> {
+  if (path === "" || path.endsWith("/") || path.endsWith(sep)) throw noFile(path, "it names no file");
+  const info = await stat(path).catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+    throw writeFailed(path, cause);
+  });
+  if (info?.isDirectory()) throw noFile(path, "it is a folder");
+  // A rename would put a file in the place of a device or pipe.
+  if (info && !info.isFile()) throw noFile(path, "it is no regular file");
+}
+
+function noFile(file: string, reason: string): AccessError {
+  return new AccessError("WRITE_FAILED", `cannot be written: ${reason}`, {
+    file,
+    hint: "Give the path of a file, new or to be replaced.",
+  });
+}
+
+/** Temporary files that are neither renamed nor removed, each with the promise of its opening. */
+const unfinished = new Map<string, Promise<FileHandle>>();
+let isEnding = false;
+
+/** A file that gets its right name when it is complete. */
+export class TemporaryFile {
+  readonly path: string;
+  readonly handle: FileHandle;
+
+  private constructor(path: string, handle: FileHandle) {
+    this.path = path;
+    this.handle = handle;
+  }
+
+  static async create(folder: string): Promise<TemporaryFile> {
+    if (isEnding) throw new Error("the process is about to end");
+    // Without the final name: that may have the greatest length already.
+    const random = Math.random().toString(36).slice(2, 12);
+    const path = join(folder, `.kpack-${process.pid}-${random}.tmp`);
+    const opening = open(path, "wx+", 0o666);
+    unfinished.set(path, opening);
+    try {
+      return new TemporaryFile(path, await opening);
+    } catch (error) {
+      unfinished.delete(path);
+      throw error;
+    }
+  }
+
+  async rename(path: string): Promise<void> {
+    await this.handle.close();
+    await rename(this.path, path);
+    unfinished.delete(this.path);
+  }
+
+  async remove(): Promise<void> {
+    await this.handle.close();
+    await rm(this.path, { force: true });
+    unfinished.delete(this.path);
+  }
+}
+
+/** Whether a file is one that is being written, or was when its process was killed. */
+export function isTemporaryName(name: string): boolean {
+  return /^\.kpack-\d+-[0-9a-z]*\.tmp$/.test(name);
+}
+
+/** For a process that ends without waiting for the work under way. No file can be begun afterwards. */
+export async function removeUnfinishedFiles(): Promise<void> {
+  isEnding = true;
+  // A file that the system is just making would appear after its removal.
+  await Promise.allSettled(unfinished.values());
+  for (const path of unfinished.keys()) {
+    try {
+      rmSync(path, { force: true }); // not queued behind a compression that nobody wants to wait for
+    } catch {
+      // The process ends all the same, and tries the others.
+    }
+  }
 }
 
 class FileSink implements Sink {
   readonly name: string;
-  readonly #temporary: string;
-  readonly #handle: FileHandle;
+  readonly #temporary: TemporaryFile;
   readonly #buffer = new Uint8Array(BUFFER_SIZE);
   #buffered = 0;
   #flushed = 0;
   #state: "open" | "committed" | "discarded" = "open";
 
-  constructor(name: string, temporary: string, handle: FileHandle) {
+  constructor(name: string, temporary: TemporaryFile) {
     this.name = name;
     this.#temporary = temporary;
-    this.#handle = handle;
   }
 
   get position(): number {
@@ -71,14 +149,13 @@ class FileSink implements Sink {
 
   async reopen(): Promise<Source> {
     await this.#flush();
-    return await openFile(this.#temporary);
+    return await openFile(this.#temporary.path);
   }
 
   async commit(): Promise<void> {
     await this.#flush();
     try {
-      await this.#handle.close();
-      await rename(this.#temporary, this.name);
+      await this.#temporary.rename(this.name);
       this.#state = "committed";
     } catch (cause) {
       throw writeFailed(this.name, cause);
@@ -88,8 +165,7 @@ class FileSink implements Sink {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#state !== "open") return;
     this.#state = "discarded";
-    await this.#handle.close();
-    await rm(this.#temporary, { force: true });
+    await this.#temporary.remove();
   }
 
   async #flush(): Promise<void> {
@@ -103,7 +179,7 @@ class FileSink implements Sink {
     try {
       for (let done = 0; done < bytes.length; ) {
         const size = Math.min(bytes.length - done, LARGEST_CALL);
-        const { bytesWritten } = await this.#handle.write(bytes, done, size, offset + done);
+        const { bytesWritten } = await this.#temporary.handle.write(bytes, done, size, offset + done);
         done += bytesWritten;
       }
     } catch (cause) {

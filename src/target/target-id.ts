@@ -59,6 +59,14 @@ export function matchesSelection(target: TargetId | string, selection: TargetId 
   return wanted.features.length === 0 ? given.processor === wanted.processor : sameTarget(given, wanted);
 }
 
+/** Whether a user who gave these selections gets `target`: one that any of them takes, or every one without them. */
+export function matchesAnySelection(
+  target: TargetId | string,
+  selections: readonly (TargetId | string)[] | undefined,
+): boolean {
+  return selections === undefined || selections.some((selection) => matchesSelection(target, selection));
+}
+
 /**
  * Splits `TRIPLE[-TARGETID]`, as entry ids and `amdhsa.target` have it, where the target begins: at the first
  * component that starts with `gfx`. Target ids hold hyphens and even `gfx` themselves, so it reaches to the end.

@@ -66,6 +66,7 @@ async function assertBundles(
 
 const ODD: Readonly<Record<string, readonly string[]>> = {
   "B/false_magic/plain_tail_garbage.hipfb": ["TRAILING_BYTES"],
+  "B/ok/ccob_v2_hash_wrong.hipfb": ["BUNDLE_HASH_MISMATCH"],
   "B/ok/plain_duplicate_triple.hipfb": ["DUPLICATE_ENTRY_ID"],
   "B/ok/plain_empty_device_entry.hipfb": ["EMPTY_ENTRY"],
 };

@@ -37,7 +37,8 @@ test("docs/errors.md has no code that does not exist", () => {
 });
 
 test("docs/format.md shows the archive that the specification gives in hexadecimal", () => {
-  const block = /in hexadecimal[\s\S]*?```text\n([\s\S]*?)```/.exec(readFileSync("docs/format.md", "utf8"))?.[1] ?? "";
+  const block =
+    /in hexadecimal[\s\S]*?```text\n([\s\S]*?)```/.exec(readFileSync("docs/format.md", "utf8"))?.[1] ?? "";
   const hex = block.replace("00 (48 times)", "00".repeat(48)).replace(/\s/g, "");
   assert.equal(hex.length / 2, 242);
 });

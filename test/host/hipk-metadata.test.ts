@@ -75,3 +75,14 @@ test("a binary made by the tests is converted", async () => {
   assert.deepEqual(findings, []);
   assert.deepEqual(await readHipkMetadata(source, binary), { kernelName: "lib/a.so", searchPaths: ["x"] });
 });
+
+test("metadata whose place adds up to more than a number can hold is refused with an error of ours", async () => {
+  const source = memorySource(new Uint8Array(100), "lib.so");
+  // A section near the end of all numbers, and a wrapper that points into the middle of it.
+  for (const offset of [101, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER + 4096]) {
+    await kpackError(
+      async () => await readHipkMetadata(source, { metadata: { offset, size: 8 } }),
+      "OUT_OF_BOUNDS",
+    );
+  }
+});

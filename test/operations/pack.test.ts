@@ -274,7 +274,7 @@ describe("folders", () => {
     const error = await kpackError(
       async () => await keyOf(file, join(folder, "elsewhere")),
       "READ_FAILED",
-      /--root/,
+      /^root$/,
     );
     assert.equal(error.name, "AccessError");
   });

@@ -7,7 +7,7 @@ import { PROJECT } from "../support/run-kpack.ts";
 import { parseJson } from "../support/parse-json.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
-const PACKAGE_LIMIT = 300_000;
+const PACKAGE_LIMIT = 400_000;
 const INSTALLED_LIMIT = 3_000_000;
 
 /** npm and npx with the Node that runs the tests in front. */

@@ -126,10 +126,10 @@ describe("a file that is being written", () => {
 
   it("leaves nothing behind when the target cannot be replaced", async () => {
     const path = await freshPath();
-    await mkdir(path);
-    await writeFile(join(path, "inside"), "x");
     {
       await using sink = await createFile(path);
+      await mkdir(path); // meanwhile
+      await writeFile(join(path, "inside"), "x");
       await sink.write(Uint8Array.of(1));
       await assert.rejects(sink.commit(), { name: "AccessError", code: "WRITE_FAILED", file: path });
     }

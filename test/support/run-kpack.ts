@@ -19,7 +19,8 @@ export interface RunOptions {
 }
 
 function environment(more: RunOptions["env"]): NodeJS.ProcessEnv {
-  const { NO_COLOR: _, FORCE_COLOR: _2, NODE_OPTIONS: _3, ...rest } = process.env;
+  // CI, where it is set, turns colours off.
+  const { NO_COLOR: _, FORCE_COLOR: _2, NODE_OPTIONS: _3, CI: _4, ...rest } = process.env;
   return { ...rest, ...more };
 }
 

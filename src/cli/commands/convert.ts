@@ -2,14 +2,19 @@ import type { Command } from "@commander-js/extra-typings";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
-import { effortOption, levelOption, plannerOption, schemeOf, schemeOption } from "../schemes.ts";
+import { effortOption, levelOption, newSchemeOf, newSchemeOption, plannerOption } from "../schemes.ts";
 
 const EXAMPLES = `
 Kernels stay as they are, byte for byte; TOC keys that are not known keep their values.
 
+Without --scheme the archive keeps its scheme, but --level alone asks for zstd-per-kernel, --effort
+or --planner for zstd-cross-kernel. An archive does not say at which level or effort it was written,
+so these cannot be kept: they are the defaults unless they are given.
+
 Examples:
   kpack convert torch.kpack -o torch-small.kpack --level 19
   kpack convert torch.kpack -o torch_gfx90a.kpack --targets gfx90a
+  kpack convert small.kpack -o runtime.kpack --scheme zstd-per-kernel
   kpack convert torch.kpack -o torch-plain.kpack --scheme none --no-extra-fields`;
 
 export function addConvert(program: Command, run: RunCommand): void {
@@ -18,7 +23,7 @@ export function addConvert(program: Command, run: RunCommand): void {
     .description("Rewrite an archive in another scheme, level or set of targets.")
     .argument("<archive>", "a .kpack archive")
     .requiredOption("-o, --output <path>", "the new archive")
-    .addOption(schemeOption)
+    .addOption(newSchemeOption)
     .addOption(levelOption)
     .addOption(plannerOption)
     .addOption(effortOption)
@@ -38,15 +43,15 @@ export function addConvert(program: Command, run: RunCommand): void {
         const { openFile } = await import("../../source/file-source.node.ts");
         const { createFile } = await import("../../sink/file-sink.node.ts");
         const { convertArchive } = await import("../../operations/convert.node.ts");
+        const scheme = newSchemeOf(options);
+        const { findings, onFinding } = terminal.gatherFindings();
         await using archive = await openArchive(await openFile(file), {
           signal: terminal.signal,
-          onFinding: (finding) => {
-            if (!terminal.json) terminal.warn(finding);
-          },
+          onFinding,
         });
         await using sink = await createFile(options.output);
         const summary = await convertArchive(archive, sink, {
-          scheme: schemeOf(options),
+          scheme,
           targets: options.targets,
           groupName: options.group,
           family: options.family,
@@ -66,7 +71,7 @@ export function addConvert(program: Command, run: RunCommand): void {
             inputSize: before,
             path: options.output,
             ...summary,
-            findings: archive.findings,
+            findings,
           });
         } else {
           terminal.print(

@@ -1,5 +1,5 @@
 import { type Command, Option } from "@commander-js/extra-typings";
-import { jsonOption, parseList, quietOption } from "../arguments.ts";
+import { jsonOption, parseIsas, quietOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 
 const EXAMPLES = `
@@ -20,7 +20,7 @@ export function addDoctor(program: Command, run: RunCommand): void {
     .description("Find out what is wrong with an installation: binaries, archives, and whether they fit.")
     .argument("<path...>", "folders, or single libraries and archives")
     .addOption(
-      new Option("--isa <list>", "ISAs of this machine's GPUs: judge these alone").argParser(parseList),
+      new Option("--isa <list>", "ISAs of this machine's GPUs: judge these alone").argParser(parseIsas),
     )
     .option("--deep", "decode every kernel and compressed bundle")
     .addOption(

@@ -2,8 +2,7 @@ import type { Command } from "@commander-js/extra-typings";
 import type { Archive } from "../../archive/archive.ts";
 import type { ArchiveEntry } from "../../archive/archive-entry.ts";
 import { NotFoundError } from "../../errors/errors.ts";
-import type { Finding } from "../../errors/finding.ts";
-import { matchesSelection } from "../../target/target-id.ts";
+import { matchesAnySelection } from "../../target/target-id.ts";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import type { RunCommand } from "../run-command.ts";
@@ -66,6 +65,8 @@ async function extractOne(
     return 0;
   }
   const { createFile } = await import("../../sink/file-sink.node.ts");
+  const { isSameFile } = await import("../../operations/find-inputs.node.ts");
+  if (await isSameFile(output, archive.source.name)) throw new UsageError("the output is the archive itself");
   await using sink = await createFile(output);
   await sink.write(bytes);
   await sink.commit();
@@ -96,10 +97,8 @@ async function extractAll(
   },
 ): Promise<ExitStatus> {
   const { extractKernels } = await import("../../operations/extract.node.ts");
-  const entries: readonly ArchiveEntry[] = [...archive.entries].filter(
-    ({ target }) =>
-      options.targets === undefined ||
-      options.targets.some((selection) => matchesSelection(target, selection)),
+  const entries: readonly ArchiveEntry[] = [...archive.entries].filter(({ target }) =>
+    matchesAnySelection(target, options.targets),
   );
   if (entries.length === 0) {
     throw new NotFoundError("NOTHING_FOUND", "the archive has no kernel to extract", {
@@ -108,14 +107,11 @@ async function extractAll(
       found: archive.toc.entries.targetNames.join(", ") || "none",
     });
   }
-  const findings: Finding[] = [];
+  const { findings, onFinding } = terminal.gatherFindings();
   const files = await extractKernels(archive, options.output, {
     entries,
     jobs: options.jobs,
-    onFinding: (finding) => {
-      findings.push(finding);
-      if (!terminal.json) terminal.warn(finding);
-    },
+    onFinding,
     onProgress: terminal.onProgress(),
     signal: terminal.signal,
   });

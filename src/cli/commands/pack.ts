@@ -1,5 +1,4 @@
 import { type Command, Option } from "@commander-js/extra-typings";
-import type { Finding } from "../../errors/finding.ts";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
@@ -50,7 +49,7 @@ export function addPack(program: Command, run: RunCommand): void {
     .action(async (inputs, options) => {
       await run(options, async (terminal) => {
         const { pack } = await import("../../operations/pack.node.ts");
-        const findings: Finding[] = [];
+        const { findings, onFinding } = terminal.gatherFindings();
         const { archives, plan } = await pack({
           inputs,
           output: options.output,
@@ -64,10 +63,7 @@ export function addPack(program: Command, run: RunCommand): void {
           verify: options.verify,
           shareIdentical: options.sharing,
           extraFields: options.extraFields,
-          onFinding: (finding) => {
-            findings.push(finding);
-            if (!terminal.json) terminal.warn(finding);
-          },
+          onFinding,
           onProgress: terminal.onProgress(),
           signal: terminal.signal,
         });

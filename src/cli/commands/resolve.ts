@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "@commander-js/extra-
 import { LOADER_BEHAVIOURS, type ArchiveSearch } from "../../loader/archive-search.ts";
 import { LOADER_VARIABLES, type LoaderVariable, type LoaderVariables } from "../../loader/environment.ts";
 import type { ResolveReport } from "../../operations/resolve.node.ts";
-import { jsonOption, parseList, quietOption } from "../arguments.ts";
+import { jsonOption, parseIsas, quietOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 
 const EXAMPLES = `
@@ -27,7 +27,7 @@ export function addResolve(program: Command, run: RunCommand): void {
     .argument("<binary>", "a converted program or library (ELF or COFF)")
     .addOption(
       new Option("--isa <list>", "the agent's ISAs, in its order of preference")
-        .argParser(parseList)
+        .argParser(parseIsas)
         .makeOptionMandatory(),
     )
     .option("--index <n>", "only this wrapper, with every step", parseIndex)

@@ -1,5 +1,4 @@
 import type { Command } from "@commander-js/extra-typings";
-import type { Finding } from "../../errors/finding.ts";
 import { jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
@@ -26,13 +25,10 @@ export function addUnbundle(program: Command, run: RunCommand): void {
     .action(async (inputs, options) => {
       await run(options, async (terminal) => {
         const { unbundle } = await import("../../operations/unbundle.node.ts");
-        const findings: Finding[] = [];
+        const { findings, onFinding } = terminal.gatherFindings();
         const files = await unbundle(inputs, options.output, {
           targets: options.targets,
-          onFinding: (finding) => {
-            findings.push(finding);
-            if (!terminal.json) terminal.warn(finding);
-          },
+          onFinding,
           onProgress: terminal.onProgress(),
           signal: terminal.signal,
         });

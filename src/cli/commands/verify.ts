@@ -1,10 +1,11 @@
 import type { Command } from "@commander-js/extra-typings";
-import { isKpackError } from "../../errors/errors.ts";
-import { type Finding, findingOrThrow } from "../../errors/finding.ts";
+import { isKpackError, type KpackError } from "../../errors/errors.ts";
+import { type Finding, findingOfError } from "../../errors/finding.ts";
 import type { VerifyReport } from "../../operations/verify.ts";
 import { printable } from "../../bytes/text.ts";
 import { jobsOption, jsonOption, quietOption } from "../arguments.ts";
 import type { ExitStatus } from "../exit-status.ts";
+import { reportError } from "../report-error.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
 import { formatFinding, type Terminal } from "../terminal.ts";
@@ -32,15 +33,23 @@ export function addVerify(program: Command, run: RunCommand): void {
     .addHelpText("after", EXAMPLES)
     .action(async (files, options) => {
       await run(options, async (terminal) => {
-        const results: VerifiedFile[] = [];
+        const archives: VerifiedFile[] = [];
+        let isAnswered = true;
         for (const file of files) {
-          const result = await verifyFile(terminal, file, options);
-          results.push(result);
-          if (!terminal.json) printResult(terminal, result);
+          const { result, unreadable } = await verifyFile(terminal, file, options);
+          archives.push(result);
+          if (unreadable === undefined) {
+            if (!terminal.json) printResult(terminal, result);
+            continue;
+          }
+          // A single file that cannot be read leaves nothing to answer; of several, the others still count.
+          if (files.length === 1) throw unreadable;
+          isAnswered = false;
+          reportError(unreadable, false);
         }
         if (terminal.json)
-          terminal.printJson("kpack/verify/1", { strict: options.strict ?? false, archives: results });
-        const status: ExitStatus = results.every(({ ok }) => ok) ? 0 : 1;
+          terminal.printJson("kpack/verify/1", { strict: options.strict ?? false, archives });
+        const status: ExitStatus = !isAnswered ? 2 : archives.every(({ ok }) => ok) ? 0 : 1;
         return status;
       });
     });
@@ -52,11 +61,17 @@ interface VerifiedFile extends Partial<VerifyReport> {
   readonly findings: readonly Finding[];
 }
 
+interface Outcome {
+  readonly result: VerifiedFile;
+  /** Why the file could not be read: then it is neither good nor bad, and stands in the list with that finding. */
+  readonly unreadable?: KpackError | undefined;
+}
+
 async function verifyFile(
   terminal: Terminal,
   file: string,
   options: { readonly strict?: true | undefined; readonly jobs?: number | undefined },
-): Promise<VerifiedFile> {
+): Promise<Outcome> {
   const { openArchive } = await import("../../archive/open-archive.node.ts");
   const { openFile } = await import("../../source/file-source.node.ts");
   const { verifyArchive } = await import("../../operations/verify.ts");
@@ -71,10 +86,11 @@ async function verifyFile(
     });
     const fails = (finding: Finding): boolean =>
       finding.severity === "error" || (options.strict === true && finding.severity === "warning");
-    return { file, ok: !report.findings.some(fails), ...report };
+    return { result: { file, ok: !report.findings.some(fails), ...report } };
   } catch (error) {
     if (!isKpackError(error)) throw error;
-    return { file, ok: false, findings: [findingOrThrow(error)] };
+    const unreadable = error.name === "AccessError" ? error : undefined;
+    return { result: { file, ok: false, findings: [findingOfError(error)] }, unreadable };
   } finally {
     terminal.endProgress();
   }

@@ -139,7 +139,7 @@ const KINDS = {
     severity: "warning",
     meaning: "Some of ROCm's readers, or HRX, refuse the archive or find nothing in it.",
     cause: "It uses what the format does not have for all of them.",
-    remedy: "Write it anew with kpack convert.",
+    remedy: "Write it anew with kpack convert --scheme zstd-per-kernel.",
   },
   KP303: {
     title: "no archive is where the binary looks",
@@ -205,7 +205,7 @@ const KINDS = {
     severity: "warning",
     meaning: "Some readers of 2026 seek with 32-bit offsets and fail on archives of this size on Windows.",
     cause: "Too many kernels are in one archive, or they are not compressed.",
-    remedy: "Split it by target, or compress it with kpack convert.",
+    remedy: "Split it by target, or compress it with kpack convert --scheme zstd-per-kernel.",
   },
   KP312: {
     title: "GPU gets no kernel",

@@ -88,7 +88,8 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
     using compressors = new FrameCompressors(this.#zstd, {
       dictionary,
       effort: this.#effort,
-      largestContent: Math.max(SMALL_FRAME, ...contentSizes),
+      // With one group for each kernel they would be too many arguments for one call.
+      largestContent: contentSizes.reduce((most, size) => Math.max(most, size), SMALL_FRAME),
     });
     const dictionaryFrame = dictionary && this.#compressDictionary(dictionary, sizes);
     dictionaryFrame?.catch(() => undefined); // awaited below, after the frames

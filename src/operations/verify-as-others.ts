@@ -1,0 +1,86 @@
+import type { Archive } from "../archive/archive.ts";
+import { HASH_FIELD_NAMES } from "../archive/kernel-hashes.ts";
+import { type Limits, withDefaultLimits } from "../bytes/limits.ts";
+import { mapOrdered } from "../bytes/map-ordered.ts";
+import { FormatError } from "../errors/errors.ts";
+import { type Finding, findingOrThrow } from "../errors/finding.ts";
+import { decodeValue } from "../msgpack/message-pack-decode.ts";
+import type { KernelDecompressor, SchemeFields } from "../scheme/scheme.ts";
+import { KernelCheck } from "./kernel-check.ts";
+
+/** Optional TOC fields that other readers do not know, and so skip. */
+const OWN_FIELDS: readonly string[] = ["zstd_frame_offsets", ...HASH_FIELD_NAMES];
+
+/** What the entries' kernels are for a reader that knows no field of ours. */
+export interface OthersView {
+  readonly findings: readonly Finding[];
+  /** By ordinal; kernels that cannot be read have none. */
+  readonly sizes: ReadonlyMap<number, number>;
+  readonly storedCount: number;
+}
+
+/** Whether a finding is about an optional field that only we write and read. */
+export function isAboutOwnField({ field }: Finding): boolean {
+  return OWN_FIELDS.some((name) => field === name || field?.startsWith(`${name}[`) === true);
+}
+
+/**
+ * Reads all kernels of entries once more, without our fields: where those are damaged, kernels are looked for in the
+ * wrong places, and what is found there says nothing about what others find.
+ */
+export async function readAsOthers(
+  archive: Archive,
+  options: {
+    readonly jobs: number;
+    readonly limits: Partial<Limits> | undefined;
+    readonly signal: AbortSignal | undefined;
+  },
+): Promise<OthersView> {
+  const { signal } = options;
+  const findings: Finding[] = [];
+  const sizes = new Map<number, number>();
+  let storedCount = 0;
+  try {
+    const decompressor = openAsOthers(archive, options.limits);
+    storedCount = await decompressor.kernelCount({ signal });
+    const byOrdinal = Map.groupBy(archive.entries, ({ ordinal }) => ordinal);
+    const kernels = mapOrdered(
+      byOrdinal,
+      options.jobs,
+      ([ordinal, entries]) => new KernelCheck(archive, ordinal, entries, signal, decompressor).run(),
+      signal,
+    );
+    for await (const kernel of kernels) {
+      for (const finding of kernel.findings) findings.push(finding);
+      if (kernel.size !== undefined) sizes.set(kernel.ordinal, kernel.size);
+    }
+  } catch (error) {
+    findings.push(findingOrThrow(error));
+  }
+  return { findings, sizes, storedCount };
+}
+
+function openAsOthers(archive: Archive, limits: Partial<Limits> | undefined): KernelDecompressor {
+  const { scheme, source, toc, tocOffset } = archive;
+  const positions = new Map(
+    toc.fields.filter(({ name }) => !OWN_FIELDS.includes(name)).map(({ name, start }) => [name, start]),
+  );
+  const fields: SchemeFields = {
+    has: (name) => positions.has(name),
+    get: (name) => {
+      const position = positions.get(name);
+      return position === undefined ? undefined : decodeValue(toc.readerAt(position), name);
+    },
+    reader: (name) => {
+      const position = positions.get(name);
+      if (position !== undefined) return toc.readerAt(position);
+      throw new FormatError("MISSING_KEY", "the TOC lacks a field that the compression scheme needs", {
+        file: source.name,
+        field: name,
+        offset: tocOffset,
+      });
+    },
+  };
+  const context = { source, tocOffset, limits: withDefaultLimits(limits), onFinding: () => undefined };
+  return scheme.openDecompressor(fields, context);
+}
