@@ -94,7 +94,7 @@ async function readArchive(source: Source, options: OpenArchiveOptions): Promise
 }
 
 /** Reading ahead reaches at most so many times further because kernels share frames. */
-const MOST_SHARING = 8;
+const MOST_SHARING = 3;
 
 /** An open .kpack archive. Made by {@link openArchive}. */
 export class Archive implements AsyncDisposable {
@@ -181,7 +181,7 @@ export class Archive implements AsyncDisposable {
       return { entry, bytes: await this.#read(entry, options) };
     };
     const ahead = Math.min(MOST_SHARING, Math.max(1, Math.ceil(this.decompressor.kernelsPerFrame ?? 1)));
-    const jobs = (options.jobs ?? 4) * ahead;
+    const jobs = (options.jobs ?? (ahead > 1 ? 3 : 4)) * ahead;
     yield* mapOrdered(options.entries ?? this.entries, jobs, read, options.signal);
   }
 

@@ -49,7 +49,7 @@ export async function convertArchive(
 ): Promise<WriteSummary> {
   const jobs = options.jobs ?? defaultJobs();
   const scheme = options.scheme ?? archive.scheme;
-  const groups = chosenKernels(archive, options.targets);
+  const groups = await inStoredOrder(archive, chosenKernels(archive, options.targets), options.signal);
   const total =
     groups.reduce((sum, [first]) => sum + (first?.originalSize ?? 0), 0) * (options.verify ? 2 : 1);
   let base = 0;
@@ -74,6 +74,24 @@ export async function convertArchive(
     await compareWritten(sink, storedKernels(archive, groups), { scheme, jobs, limits, signal, onProgress });
   }
   return summary;
+}
+
+/**
+ * Where kernels share frames, those of one frame come one after another, so that it is decoded once and need not be kept.
+ * The new archive numbers its kernels in this order.
+ */
+async function inStoredOrder(
+  archive: Archive,
+  groups: readonly (readonly ArchiveEntry[])[],
+  signal: AbortSignal | undefined,
+): Promise<readonly (readonly ArchiveEntry[])[]> {
+  if ((archive.decompressor.kernelsPerFrame ?? 1) <= 1) return groups;
+  const placed: { readonly group: readonly ArchiveEntry[]; readonly offset: number }[] = [];
+  for (const group of groups) {
+    const [extent] = await archive.decompressor.storedExtents(group[0]?.ordinal ?? 0, { signal });
+    placed.push({ group, offset: extent?.offset ?? 0 });
+  }
+  return placed.toSorted((a, b) => a.offset - b.offset).map(({ group }) => group);
 }
 
 /** The wanted entries, grouped by stored kernel, in ordinal order. */
@@ -140,7 +158,8 @@ async function* decodedKernels(
       })),
     };
   };
-  yield* mapOrdered(groups, jobs, decode, signal);
+  const ahead = Math.min(8, Math.max(1, Math.ceil(archive.decompressor.kernelsPerFrame ?? 1)));
+  yield* mapOrdered(groups, jobs * ahead, decode, signal);
 }
 
 /** Kernels to compare with: each is read from the archive when it is asked for. */

@@ -120,6 +120,11 @@ export async function pack(options: PackOptions): Promise<PackResult> {
 
 /** An archive may not take the place of a file that is packed: for a library, the program would be gone. */
 async function refuseInputs(output: string, plan: PackPlan): Promise<void> {
+  const exists = await lstat(output).then(
+    () => true,
+    () => false,
+  );
+  if (!exists) return;
   for (const file of new Set(plan.kernels.map(({ item }) => item.file))) {
     if (!(await isSameFile(output, file))) continue;
     throw new AccessError(

@@ -2,8 +2,9 @@ import type { EntryToWrite, KernelToWrite } from "../archive/kernel-to-write.ts"
 import { binaryKeyPath } from "../archive/naming.ts";
 import { nodeCodecs } from "../codec/node-codecs.node.ts";
 import { bytesEqual } from "../bytes/extent.ts";
+import { mapOrdered } from "../bytes/map-ordered.ts";
 import { FormatError, isKpackError, LimitError, NotFoundError } from "../errors/errors.ts";
-import { findingOfError, type OnFinding } from "../errors/finding.ts";
+import { type Finding, findingOfError, type OnFinding } from "../errors/finding.ts";
 import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import type { Limits } from "../bytes/limits.ts";
 import type { FilePool } from "../source/file-pool.node.ts";
@@ -38,6 +39,13 @@ export interface PackPlan {
 
 /** More do not fit into a table of contents of the usual limit. Many wrappers of a bundle with many entries give them. */
 const MOST_ENTRIES = 1 << 22;
+const LOOKED_AT_TOGETHER = 8;
+
+interface LookedAt {
+  readonly file: InputFile;
+  readonly items: readonly DeviceItem[];
+  readonly findings: readonly Finding[];
+}
 
 /**
  * Finds what there is to pack and under which keys. Reads headers; kernels are read when they are packed.
@@ -49,10 +57,19 @@ export async function planPack(pool: FilePool, options: PlanPackOptions): Promis
   const left: DeviceItem[] = [];
   const available = new Set<string>();
   let entryCount = 0;
-  for await (const file of findInputs(options.inputs)) {
+  const files: InputFile[] = [];
+  for await (const file of findInputs(options.inputs)) files.push(file);
+  // Files are looked at several at a time; what is said about them comes in their order.
+  const look = async (file: InputFile): Promise<LookedAt> => {
+    const findings: Finding[] = [];
+    const onFinding: OnFinding = (finding) => void findings.push(finding);
+    return { file, items: await readItems(pool, file, { ...options, onFinding }), findings };
+  };
+  for await (const { file, items, findings } of mapOrdered(files, LOOKED_AT_TOGETHER, look, options.signal)) {
     options.signal?.throwIfAborted();
+    for (const finding of findings) options.onFinding(finding);
     const chosen = new Map<string, DeviceItem>();
-    for (const item of await readItems(pool, file, options)) {
+    for (const item of items) {
       if (item.isHipCodeObject) available.add(item.target);
       // Without a key nothing could ask for it in an archive: the bundle's finding says so.
       if (!isChosen(item, options.targets) || item.keyIndexes.length === 0) left.push(item);

@@ -5,6 +5,10 @@ import { checkRange, type ReadOptions, type Source } from "./source.ts";
 /** Files kept open at once: far below the usual limit of 1024 for a process. */
 const OPEN_LIMIT = 64;
 
+/** Small files are read once and kept, up to so many bytes in all: opening them again costs more than reading them. */
+const SMALL_FILE = 64 * 1024;
+const KEPT_BYTES = 64 * 1024 * 1024;
+
 interface OpenFile {
   readonly source: Promise<Source>;
   users: number;
@@ -15,18 +19,25 @@ interface OpenFile {
  * files can be inputs of one job.
  */
 export class FilePool implements AsyncDisposable {
+  #room = KEPT_BYTES;
   /** In order of last use. */
   readonly #open = new Map<string, OpenFile>();
 
   /** A source for the file, whose size is taken now. Disposing of it closes nothing; the pool does. */
   async source(path: string): Promise<Source> {
-    const size = await this.#use(path, async (file) => file.size);
+    const { size, content } = await this.#use(path, async (file) => {
+      const isSmall = file.size <= SMALL_FILE && file.size <= this.#room;
+      if (isSmall) this.#room -= file.size;
+      return { size: file.size, content: isSmall ? await file.read(0, file.size) : undefined };
+    });
     const use = this.#use.bind(this);
     const source: Source = {
       name: path,
       size,
       async read(offset: number, length: number, options?: ReadOptions): Promise<Uint8Array> {
         checkRange(source, offset, length);
+        options?.signal?.throwIfAborted();
+        if (content) return content.subarray(offset, offset + length);
         return await use(path, async (file) => {
           if (file.size !== size) {
             throw new AccessError("SOURCE_CHANGED", "the file changed while it was used", {

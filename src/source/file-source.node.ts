@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import { constants, type FileHandle, open } from "node:fs/promises";
 import { AccessError } from "../errors/errors.ts";
 import { checkRange, type ReadOptions, shortRead, type Source } from "./source.ts";
@@ -23,7 +24,7 @@ export async function openFile(path: string): Promise<Source> {
   let handle: FileHandle | undefined;
   try {
     handle = await open(path, constants.O_RDONLY | NON_BLOCKING);
-    const stat = await handle.stat();
+    const stat = fstatSync(handle.fd); // of an open file this waits for nothing
     if (!stat.isFile()) throw new Error(stat.isDirectory() ? "it is a folder" : "it is no regular file");
     return new FileSource(path, stat.size, handle);
   } catch (cause) {

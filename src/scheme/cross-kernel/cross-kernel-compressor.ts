@@ -33,7 +33,7 @@ export interface SketchedKernel {
 /** Compressed sizes of a sample decide whether the dictionary pays; about this part of its own size is what it costs. */
 const DICTIONARY_COST = 0.16;
 /** A dictionary of which so many times its own size stands in the kernels pays without a trial. */
-const SURE_GAIN = 4;
+const SURE_GAIN = 2;
 /** The dictionary has to save at least half a percent. */
 const LEAST_SAVING = 0.995;
 /** Small inputs stay in memory, since opening a thousand files again costs more than compressing them. */
