@@ -76,16 +76,20 @@ export async function convertArchive(
   return summary;
 }
 
+/** Contents of so many bytes stay in a reader's cache, in whatever order they are asked for. */
+const KEPT_WHILE_READING = 64 * 1024 * 1024;
+
 /**
  * Where kernels share frames, those of one frame come one after another, so that it is decoded once and need not be kept.
- * The new archive numbers its kernels in this order.
+ * The new archive numbers its kernels in this order. What the reader can keep in any case stays in its own order.
  */
 async function inStoredOrder(
   archive: Archive,
   groups: readonly (readonly ArchiveEntry[])[],
   signal: AbortSignal | undefined,
 ): Promise<readonly (readonly ArchiveEntry[])[]> {
-  if ((archive.decompressor.kernelsPerFrame ?? 1) <= 1) return groups;
+  const size = groups.reduce((sum, [first]) => sum + (first?.originalSize ?? 0), 0);
+  if ((archive.decompressor.kernelsPerFrame ?? 1) <= 1 || size <= KEPT_WHILE_READING) return groups;
   const placed: { readonly group: readonly ArchiveEntry[]; readonly offset: number }[] = [];
   for (const group of groups) {
     const [extent] = await archive.decompressor.storedExtents(group[0]?.ordinal ?? 0, { signal });
