@@ -5,6 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
 
 /** Files by path; those that try many damaged or very large inputs take longer than all others. */
 const UNIT = /^test.(?!cli|docs|interop|package)(?!.*(?:hostile|fuzz|mutated|extreme|bench|convert-scheme))/;
@@ -19,7 +20,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 // Each file has a process of its own, and much of its time went into stripping types: the cache keeps the result.
-const cache = { NODE_COMPILE_CACHE: "node_modules/.cache/compiled" };
+const cache = { NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled") };
 const options = [
   `--test-concurrency=${availableParallelism()}`,
   "--test-reporter=./scripts/count-reporter.ts",
