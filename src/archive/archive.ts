@@ -3,18 +3,13 @@ import { mapOrdered } from "../bytes/map-ordered.ts";
 import { FormatError, LimitError, NotFoundError } from "../errors/errors.ts";
 import type { Finding, OnFinding } from "../errors/finding.ts";
 import { formatXxh64, loadXxh64 } from "../hash/xxh64.ts";
-import { decodeValue } from "../msgpack/message-pack-decode.ts";
 import type { MessagePackValue } from "../msgpack/message-pack-value.ts";
-import {
-  type CompressionScheme,
-  findScheme,
-  type KernelDecompressor,
-  type SchemeFields,
-} from "../scheme/scheme.ts";
+import { type CompressionScheme, findScheme, type KernelDecompressor } from "../scheme/scheme.ts";
 import type { Source } from "../source/source.ts";
 import { type ArchiveEntry, EntryList } from "./archive-entry.ts";
 import { decodeHeader, HEADER_SIZE } from "./header.ts";
 import { KernelHashes } from "./kernel-hashes.ts";
+import { schemeFields } from "./scheme-fields.ts";
 import { findBinary, type Toc } from "./toc.ts";
 import { decodeToc } from "./toc-decode.ts";
 
@@ -256,26 +251,6 @@ export class Archive implements AsyncDisposable {
         : `It has no binary ${binaryKey}; "kpack list" shows its ${this.toc.entries.binaries.count} keys (targets: ${targetNames.slice(0, 8).join(", ")}).`,
     });
   }
-}
-
-function schemeFields(toc: Toc, file: string, tocOffset: number): SchemeFields {
-  const positions = new Map(toc.fields.map((field) => [field.name, field.start]));
-  return {
-    has: (name) => positions.has(name),
-    get: (name) => {
-      const position = positions.get(name);
-      return position === undefined ? undefined : decodeValue(toc.readerAt(position), name);
-    },
-    reader: (name) => {
-      const position = positions.get(name);
-      if (position !== undefined) return toc.readerAt(position);
-      throw new FormatError("MISSING_KEY", "the TOC lacks a field that the compression scheme needs", {
-        file,
-        field: name,
-        offset: tocOffset,
-      });
-    },
-  };
 }
 
 /** What is odd about a TOC that can be read all the same. */

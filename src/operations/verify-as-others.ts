@@ -1,11 +1,10 @@
 import type { Archive } from "../archive/archive.ts";
+import { schemeFields } from "../archive/scheme-fields.ts";
 import { HASH_FIELD_NAMES } from "../archive/kernel-hashes.ts";
 import { type Limits, withDefaultLimits } from "../bytes/limits.ts";
 import { mapOrdered } from "../bytes/map-ordered.ts";
-import { FormatError } from "../errors/errors.ts";
 import { type Finding, findingOrThrow } from "../errors/finding.ts";
-import { decodeValue } from "../msgpack/message-pack-decode.ts";
-import type { KernelDecompressor, SchemeFields } from "../scheme/scheme.ts";
+import type { KernelDecompressor } from "../scheme/scheme.ts";
 import { KernelCheck } from "./kernel-check.ts";
 
 /** Optional TOC fields that other readers do not know, and so skip. */
@@ -62,25 +61,7 @@ export async function readAsOthers(
 
 function openAsOthers(archive: Archive, limits: Partial<Limits> | undefined): KernelDecompressor {
   const { scheme, source, toc, tocOffset } = archive;
-  const positions = new Map(
-    toc.fields.filter(({ name }) => !OWN_FIELDS.includes(name)).map(({ name, start }) => [name, start]),
-  );
-  const fields: SchemeFields = {
-    has: (name) => positions.has(name),
-    get: (name) => {
-      const position = positions.get(name);
-      return position === undefined ? undefined : decodeValue(toc.readerAt(position), name);
-    },
-    reader: (name) => {
-      const position = positions.get(name);
-      if (position !== undefined) return toc.readerAt(position);
-      throw new FormatError("MISSING_KEY", "the TOC lacks a field that the compression scheme needs", {
-        file: source.name,
-        field: name,
-        offset: tocOffset,
-      });
-    },
-  };
+  const fields = schemeFields(toc, source.name, tocOffset, OWN_FIELDS);
   const context = { source, tocOffset, limits: withDefaultLimits(limits), onFinding: () => undefined };
   return scheme.openDecompressor(fields, context);
 }
