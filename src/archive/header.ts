@@ -2,6 +2,7 @@ import { ByteReader } from "../bytes/byte-reader.ts";
 import { ByteWriter } from "../bytes/byte-writer.ts";
 import { describeUint64, safeNumber } from "../bytes/uint64.ts";
 import { FormatError } from "../errors/errors.ts";
+import { HEADER_FIELDS_SIZE } from "../scheme/area-check.ts";
 
 /**
  * The header of an archive, little-endian:
@@ -14,8 +15,6 @@ import { FormatError } from "../errors/errors.ts";
  * | 16 | 48 | zero, so that the blob area begins at 64 |
  */
 export const HEADER_SIZE = 64;
-/** The fields alone; other writers may begin the blob area right after them. */
-export const HEADER_FIELDS_SIZE = 16;
 export const FORMAT_VERSION = 1;
 /** Where the TOC's offset stands, to be patched when it is known. */
 export const TOC_OFFSET_POSITION = 8;

@@ -1,5 +1,5 @@
 import { printable } from "../bytes/text.ts";
-import { AccessError, isKpackError } from "../errors/errors.ts";
+import { isKpackError } from "../errors/errors.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import { colour } from "./terminal.ts";
 
@@ -37,9 +37,4 @@ export function printErrorDocument(data: Readonly<Record<string, unknown>>): voi
 /** Options that contradict each other, or lack one another. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-}
-
-/** The error for a stream that broke: a full disk, not a reader that had enough. */
-export function outputFailed(cause: Error): AccessError {
-  return new AccessError("WRITE_FAILED", `the output cannot be written: ${cause.message}`, { cause });
 }

@@ -11,7 +11,7 @@ import type { Sink } from "../sink/sink.ts";
 import { FilePool } from "../source/file-pool.node.ts";
 import { openFile } from "../source/file-source.node.ts";
 import type { Source } from "../source/source.ts";
-import { matchesSelection } from "../target/target-id.ts";
+import { matchesAnySelection } from "../target/target-id.ts";
 import { findInputs } from "./find-inputs.node.ts";
 import { planPack } from "./plan-pack.node.ts";
 
@@ -116,7 +116,7 @@ async function unpackArchive(
   const extents = new Map<number, Extent>();
   for (const entry of archive.entries) {
     const { binaryKey, target, ordinal } = entry;
-    if (targets && !targets.some((selection) => matchesSelection(target, selection))) continue;
+    if (!matchesAnySelection(target, targets)) continue;
     const extent =
       extents.get(ordinal) ??
       (await append(sink, await archive.readKernel(entry, { checkHash: true, signal })));

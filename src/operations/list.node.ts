@@ -9,7 +9,7 @@ import { readDeviceCode } from "../host/device-code.ts";
 import { decodeValue, toJson } from "../msgpack/message-pack-decode.ts";
 import type { FrameSlice } from "../scheme/scheme.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { matchesSelection } from "../target/target-id.ts";
+import { matchesAnySelection } from "../target/target-id.ts";
 import { attributeFrames, framesOf } from "./graph.ts";
 
 /** What is listed. */
@@ -91,8 +91,7 @@ export async function listFile(path: string, options: ListOptions = {}): Promise
   const source = await openFile(path);
   await using owner = source;
   const kind = await detectFile(owner, { signal });
-  const chosen = (target: string): boolean =>
-    options.targets === undefined || options.targets.some((selection) => matchesSelection(target, selection));
+  const chosen = (target: string): boolean => matchesAnySelection(target, options.targets);
   if (kind === "kpack") {
     const archive = await openArchive(source, { onFinding, signal });
     const entries = await listEntries(archive, chosen, onFinding, signal);

@@ -5,7 +5,7 @@ import { openArchive } from "../archive/open-archive.node.ts";
 import { AccessError, NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { matchesSelection } from "../target/target-id.ts";
+import { matchesAnySelection } from "../target/target-id.ts";
 import { isOfUseFor, targetInPath } from "../target/target-in-path.ts";
 
 /** What {@link planShrink} is to keep, and where. */
@@ -189,7 +189,7 @@ class Planner {
     const all = [...new Set([...archive.targets, ...archive.toc.entries.targetNames])];
     // convertArchive takes every flag variant of a target that has no flags.
     const wanted = all.filter((target) => this.#isKept(target));
-    const targets = all.filter((target) => wanted.some((selection) => matchesSelection(target, selection)));
+    const targets = all.filter((target) => matchesAnySelection(target, wanted));
     const droppedTargets = all.filter((target) => !targets.includes(target));
     const stored = await this.#countKernels(archive);
     const keptSize = targets.reduce((total, target) => total + (stored.get(target) ?? 0), 0);
