@@ -15,6 +15,7 @@ export type {
   Codecs,
   FrameCompressor,
   FrameCompressorOptions,
+  FrameDecompressor,
   ZlibCodec,
   ZstdCodec,
   ZstdCompressOptions,
@@ -55,6 +56,7 @@ export type {
   KernelCompressor,
   KernelDecompressor,
   KernelInput,
+  KernelReader,
   NewSchemeFields,
   SchemeFields,
 } from "./scheme/scheme.ts";

@@ -28,6 +28,9 @@ export interface BinaryColumns {
   readonly mask: number;
 }
 
+/** Bytes of a column that may as well stay longer than its values. */
+const SMALL_COLUMN = 65536;
+
 /** A column that grows. */
 export class GrowingColumn<Column extends Uint8Array | Uint32Array | Float64Array> {
   #values: Column;
@@ -56,8 +59,10 @@ export class GrowingColumn<Column extends Uint8Array | Uint32Array | Float64Arra
     return this.#values[index] ?? 0;
   }
 
-  /** The values, in an array of their own. */
-  finish(): Column {
+  /** The values: small ones where they are, many in an array that is no longer than they need. */
+  finish(): Column;
+  finish(): Uint8Array | Uint32Array | Float64Array {
+    if (this.#values.byteLength <= SMALL_COLUMN) return this.#values.subarray(0, this.#length);
     const values = this.#make(this.#length);
     values.set(this.#values.subarray(0, this.#length));
     return values;

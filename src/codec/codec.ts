@@ -15,6 +15,8 @@ export interface ZstdCodec {
   decompress(frame: Uint8Array, size: number, options?: ZstdDecompressOptions): Promise<Uint8Array>;
   /** Undefined where the runtime has no dictionaries. */
   readonly createFrameCompressor?: ((options: FrameCompressorOptions) => FrameCompressor) | undefined;
+  /** Undefined where the runtime has nothing better to offer than `decompress`. */
+  readonly createFrameDecompressor?: (() => FrameDecompressor) | undefined;
   /** The content of a frame that does not state its size, at most `limit` bytes. */
   decompressUnsized(frame: Uint8Array, limit: number, options?: ZstdDecompressOptions): Promise<Uint8Array>;
 }
@@ -26,6 +28,16 @@ export interface FrameCompressor {
    * compressed before. After a failure the compressor must not be used again.
    */
   compress(bytes: Uint8Array): Promise<Uint8Array>;
+  close(): void;
+}
+
+/** Decodes one frame after another into memory that is used again: fresh memory takes longer than the decoding. */
+export interface FrameDecompressor {
+  /**
+   * As {@link ZstdCodec.decompress}, but the content is valid only until the next call. One call at a time. It can be
+   * used again after a failure.
+   */
+  decompress(frame: Uint8Array, size: number): Promise<Uint8Array>;
   close(): void;
 }
 

@@ -1,27 +1,9 @@
 import { setImmediate } from "node:timers/promises";
-import {
-  constants,
-  createInflate,
-  createZstdCompress,
-  type ZstdCompress,
-  zstdCompress,
-  zstdDecompress,
-} from "node:zlib";
-import type {
-  Codecs,
-  FrameCompressor,
-  FrameCompressorOptions,
-  ZlibCodec,
-  ZstdCodec,
-  ZstdCompressOptions,
-  ZstdDecompressOptions,
-} from "./codec.ts";
+import { constants, createInflate, zstdCompress, zstdDecompress } from "node:zlib";
+import type { Codecs, ZlibCodec, ZstdCodec, ZstdCompressOptions, ZstdDecompressOptions } from "./codec.ts";
 import { LimitError } from "../errors/errors.ts";
+import { SMALLEST_CHUNK, StreamFrameCompressor, StreamFrameDecompressor } from "./frame-streams.node.ts";
 
-/** Output of a frame compressor is taken in pieces of this size. */
-const PIECE_SIZE = 65536;
-/** zstd needs at least so much room for one call's output. */
-const SMALLEST_CHUNK = 64;
 const LARGEST_CALL = 2 ** 32 - 1;
 /** The most that one byte of a zlib stream can become. */
 const ZLIB_LARGEST_RATIO = 1032;
@@ -65,6 +47,8 @@ const zstd: ZstdCodec = {
 
   createFrameCompressor: (options) => new StreamFrameCompressor(options),
 
+  createFrameDecompressor: () => new StreamFrameDecompressor(zstd),
+
   async decompressUnsized(
     frame: Uint8Array,
     limit: number,
@@ -74,53 +58,6 @@ const zstd: ZstdCodec = {
     return await decompressAtMost(frame, Math.max(limit, 1), 65536, options);
   },
 };
-
-/**
- * A stream that ends a frame with each write and keeps its digested dictionary. Its output is taken in pieces so small
- * that zstd never compresses more than a block in one pass straight into them: what it writes would then depend on how much
- * room the frame before has left.
- */
-class StreamFrameCompressor implements FrameCompressor {
-  readonly #stream: ZstdCompress;
-  #pieces: Uint8Array[] = [];
-  #failure: Error | undefined;
-
-  constructor(options: FrameCompressorOptions) {
-    const params: Record<number, number> = {
-      [constants.ZSTD_c_compressionLevel]: options.level,
-      [constants.ZSTD_c_windowLog]: options.windowLog,
-      [constants.ZSTD_c_contentSizeFlag]: 1,
-      [constants.ZSTD_c_checksumFlag]: 1,
-    };
-    if (options.hashLog !== undefined) params[constants.ZSTD_c_hashLog] = options.hashLog;
-    if (options.chainLog !== undefined) params[constants.ZSTD_c_chainLog] = options.chainLog;
-    if (options.strategy !== undefined) params[constants.ZSTD_c_strategy] = options.strategy;
-    this.#stream = createZstdCompress({
-      params,
-      flush: constants.ZSTD_e_end,
-      chunkSize: PIECE_SIZE,
-      ...(options.dictionary && { dictionary: options.dictionary }),
-    });
-    this.#stream.on("data", (piece: Uint8Array) => this.#pieces.push(piece));
-    this.#stream.on("error", (error: Error) => (this.#failure = error));
-  }
-
-  async compress(bytes: Uint8Array): Promise<Uint8Array> {
-    this.#pieces = [];
-    await new Promise<void>((resolve, reject) => {
-      this.#stream.write(bytes, (error) => {
-        const failure = error ?? this.#failure;
-        if (failure) reject(failure);
-        else resolve();
-      });
-    });
-    return Buffer.concat(this.#pieces);
-  }
-
-  close(): void {
-    this.#stream.destroy();
-  }
-}
 
 function decompressAtMost(
   frame: Uint8Array,

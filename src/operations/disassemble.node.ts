@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -118,6 +117,7 @@ async function runTool(
   signal: AbortSignal | undefined,
 ): Promise<ToolResult> {
   signal?.throwIfAborted();
+  const { execFile } = await import("node:child_process"); // rarely needed, and slow to load
   return await new Promise((resolve, reject) => {
     const options = { maxBuffer: MOST_TEXT_BYTES, ...(signal && { signal }) };
     execFile(path, args, options, (error, stdout, stderr) => {

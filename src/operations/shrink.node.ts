@@ -1,5 +1,4 @@
 import { makeFolder } from "../sink/make-folder.node.ts";
-import { randomBytes } from "node:crypto";
 import {
   chmod,
   constants,
@@ -12,13 +11,13 @@ import {
   rmdir,
   symlink,
 } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { openArchive } from "../archive/open-archive.node.ts";
 import { AccessError, isKpackError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import type { OnProgress } from "../errors/progress.ts";
 import type { CompressionScheme } from "../scheme/scheme.ts";
-import { createFile } from "../sink/file-sink.node.ts";
+import { createFile, temporaryPath } from "../sink/file-sink.node.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { convertArchive } from "./convert.node.ts";
 import { planShrink, type ShrinkItem, type ShrinkPlan } from "./shrink-plan.node.ts";
@@ -61,7 +60,7 @@ export async function shrink(options: ShrinkOptions): Promise<ShrinkResult> {
   const plan = await planShrink({ ...options, recompress: options.scheme !== undefined });
   options.onPlan?.(plan);
   const path = resolve(output);
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
+  const temporary = temporaryPath(dirname(path));
   try {
     await makeFolder(dirname(path));
     // Inputs side by side have no folder of their own around them.

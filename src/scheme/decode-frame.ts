@@ -1,4 +1,4 @@
-import { type Codecs, requireCodec } from "../codec/codec.ts";
+import { type Codecs, type FrameDecompressor, requireCodec } from "../codec/codec.ts";
 import { scanZstdFrame } from "../codec/zstd-frame.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { FormatError, isKpackError, LimitError } from "../errors/errors.ts";
@@ -17,6 +17,8 @@ export interface FrameContext {
   /** The most that the content may have. */
   readonly limit: number;
   readonly dictionary?: Uint8Array | undefined;
+  /** Decodes into memory of its own, where there is no dictionary: the content is valid until its next use. */
+  readonly frameDecompressor?: FrameDecompressor | undefined;
   readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -71,15 +73,10 @@ export async function decodeFrame(bytes: Uint8Array, context: FrameContext): Pro
     const message = `${context.field} has ${frame.skippedBytes} bytes of skippable frames in front`;
     context.onFinding?.({ severity: "warning", code: "SKIPPABLE_FRAME", message, ...place });
   }
-  const zstd = requireCodec(context.codecs, "zstd");
-  const options = { dictionary: context.dictionary, signal: context.signal };
   const content = bytes.subarray(frame.start, frame.start + frame.size);
   let decoded: Uint8Array;
   try {
-    decoded =
-      contentSize === undefined
-        ? await zstd.decompressUnsized(content, Math.min(limit, expectedSize ?? limit), options)
-        : await zstd.decompress(content, contentSize, options);
+    decoded = await decompress(content, contentSize, context);
   } catch (cause) {
     context.signal?.throwIfAborted();
     if (isKpackError(cause)) throw cause;
@@ -87,6 +84,22 @@ export async function decodeFrame(bytes: Uint8Array, context: FrameContext): Pro
   }
   if (size !== undefined && decoded.length !== size) throw sizeMismatch(context, size, decoded.length);
   return decoded;
+}
+
+async function decompress(
+  frame: Uint8Array,
+  contentSize: number | undefined,
+  context: FrameContext,
+): Promise<Uint8Array> {
+  const { codecs, limit, expectedSize, dictionary, frameDecompressor, signal } = context;
+  const zstd = requireCodec(codecs, "zstd");
+  if (contentSize === undefined)
+    return await zstd.decompressUnsized(frame, Math.min(limit, expectedSize ?? limit), {
+      dictionary,
+      signal,
+    });
+  if (frameDecompressor && !dictionary) return await frameDecompressor.decompress(frame, contentSize);
+  return await zstd.decompress(frame, contentSize, { dictionary, signal });
 }
 
 function scanFrame(bytes: Uint8Array, context: FrameContext): ReturnType<typeof scanZstdFrame> {

@@ -10,10 +10,14 @@ import {
   type DecompressorContext,
   type KernelCompressor,
   type KernelDecompressor,
+  type KernelReader,
   type KernelInput,
   type NewSchemeFields,
   type SchemeFields,
 } from "./scheme.ts";
+
+/** Kernels up to this size are read into memory that is kept. */
+const LARGEST_KEPT = 64 * 1024 * 1024;
 
 /**
  * The scheme `none`: kernels one after another, uncompressed.
@@ -68,6 +72,26 @@ class PlainDecompressor implements KernelDecompressor {
   }
 
   async decompressKernel(ordinal: number, options: DecompressOptions = {}): Promise<Uint8Array> {
+    return await this.#read(ordinal, options, undefined);
+  }
+
+  openReader(): KernelReader {
+    let buffer = new Uint8Array();
+    return {
+      decompressKernel: async (ordinal, options = {}) => {
+        const { size } = this.#blob(ordinal, options.id);
+        if (size > buffer.length && size <= LARGEST_KEPT) buffer = new Uint8Array(size + (size >>> 2));
+        return await this.#read(ordinal, options, buffer);
+      },
+      close(): void {},
+    };
+  }
+
+  async #read(
+    ordinal: number,
+    options: DecompressOptions,
+    buffer: Uint8Array | undefined,
+  ): Promise<Uint8Array> {
     const { source, limits } = this.#context;
     const blob = this.#blob(ordinal, options.id);
     if (blob.size > limits.kernelSize) {
@@ -79,7 +103,7 @@ class PlainDecompressor implements KernelDecompressor {
         hint: "Raise the limit (option limits.kernelSize) if the archive is trusted.",
       });
     }
-    return await source.read(blob.offset, blob.size, { signal: options.signal });
+    return await source.read(blob.offset, blob.size, { signal: options.signal, buffer });
   }
 
   async storedExtents(ordinal: number): Promise<readonly Extent[]> {

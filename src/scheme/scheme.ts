@@ -118,6 +118,11 @@ export interface KernelDecompressor {
    * @throws FormatError `ORDINAL_OUT_OF_RANGE`, or what is wrong with the kernel's bytes.
    */
   decompressKernel(ordinal: number, options?: DecompressOptions): Promise<Uint8Array>;
+  /**
+   * A reader that decodes one kernel after another into memory of its own. For schemes that profit from it: touching
+   * fresh memory for each kernel takes longer than decoding it.
+   */
+  openReader?(): KernelReader;
   /** Where the stored bytes of the kernel lie: everything that is read for it alone. */
   storedExtents(
     ordinal: number,
@@ -132,6 +137,13 @@ export interface KernelDecompressor {
   verifyArea?(onFinding: OnFinding, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
   /** What is stored and who depends on whom, for schemes in which kernels share stored bytes. Reads nothing. */
   describeFrames?(): FrameMap;
+}
+
+/** Reads kernels one at a time; see {@link KernelDecompressor.openReader}. Can be used again after a failure. */
+export interface KernelReader {
+  /** As {@link KernelDecompressor.decompressKernel}, but the bytes are valid only until the next call. */
+  decompressKernel(ordinal: number, options?: DecompressOptions): Promise<Uint8Array>;
+  close(): void;
 }
 
 /** The stored frames of an archive and the kernels in them. */

@@ -67,9 +67,7 @@ export class TemporaryFile {
 
   static async create(folder: string): Promise<TemporaryFile> {
     if (isEnding) throw new Error("the process is about to end");
-    // Without the final name: that may have the greatest length already.
-    const random = Math.random().toString(36).slice(2, 12);
-    const path = join(folder, `.kpack-${process.pid}-${random}.tmp`);
+    const path = temporaryPath(folder);
     const opening = open(path, "wx+", 0o666);
     unfinished.set(path, opening);
     try {
@@ -91,6 +89,12 @@ export class TemporaryFile {
     await rm(this.path, { force: true });
     unfinished.delete(this.path);
   }
+}
+
+/** A name beside what is written; without the final name, which may have the greatest length already. */
+export function temporaryPath(folder: string): string {
+  const random = Math.random().toString(36).slice(2, 12);
+  return join(folder, `.kpack-${process.pid}-${random}.tmp`);
 }
 
 /** Whether a file is one that is being written, or was when its process was killed. */

@@ -145,6 +145,28 @@ describe("damaged archives", () => {
     }
   });
 
+  it("are refused alike where memory is used again", async () => {
+    const outcome = async (reading: Promise<Uint8Array>): Promise<string> =>
+      await reading.then(sha256, (error: unknown) => {
+        assert.ok(isKpackError(error), String(error));
+        return error.message;
+      });
+    let compared = 0;
+    for (const [path] of damaged) {
+      const archive = await openBytes(fixtureBytes(path)).catch(() => undefined);
+      const reader = archive?.decompressor.openReader?.();
+      if (!archive || !reader) continue;
+      for (const { ordinal, originalSize, id } of archive.entries) {
+        const options = { expectedSize: originalSize, id };
+        const found = await outcome(reader.decompressKernel(ordinal, options));
+        assert.equal(found, await outcome(archive.decompressor.decompressKernel(ordinal, options)), path);
+        compared += 1;
+      }
+      reader.close();
+    }
+    assert.ok(compared > 100, String(compared));
+  });
+
   it("keep their other kernels readable", async () => {
     let checked = 0;
     for (const [path, { other_kernels: others }] of damaged) {

@@ -72,7 +72,12 @@ for (const [name, bytes] of Object.entries(ARCHIVES)) {
       });
 
       it("reading all kernels ends there, and can be tried again on the same archive", async () => {
-        for (const jobs of [1, 4]) {
+        for (const [jobs, reuseMemory] of [
+          [1, false],
+          [4, false],
+          [1, true],
+          [3, true],
+        ] as const) {
           for (let failAt = 1; ; failAt++) {
             const source = faulty();
             const archive = await openArchive(source);
@@ -80,7 +85,7 @@ for (const [name, bytes] of Object.entries(ARCHIVES)) {
             const read: number[] = [];
             let failed = false;
             try {
-              for await (const { entry, bytes: kernel } of archive.readKernels({ jobs })) {
+              for await (const { entry, bytes: kernel } of archive.readKernels({ jobs, reuseMemory })) {
                 assert.deepEqual(kernel, KERNELS[entry.ordinal]);
                 read.push(entry.ordinal);
               }

@@ -43,6 +43,17 @@ const boundedZstd: ZstdCodec = {
     if (limit > KERNEL_LIMIT) throw new BoundError(`room for ${limit} bytes was asked for`);
     return await (nodeCodecs.zstd as ZstdCodec).decompressUnsized(frame, limit, options);
   },
+  createFrameDecompressor() {
+    const decompressor = nodeCodecs.zstd?.createFrameDecompressor?.();
+    assert.ok(decompressor);
+    return {
+      async decompress(frame, size) {
+        if (size > KERNEL_LIMIT) throw new BoundError(`room for ${size} bytes was asked for`);
+        return await decompressor.decompress(frame, size);
+      },
+      close: () => decompressor.close(),
+    };
+  },
 };
 const codecs: Codecs = { zstd: boundedZstd };
 const schemes = [none, zstdPerKernel({ codecs })];
@@ -100,6 +111,7 @@ async function readEverything(bytes: Uint8Array, base: Base, onlyArea: boolean):
   const limits = { kernelSize: KERNEL_LIMIT, tocSize: KERNEL_LIMIT };
   const archive = await openArchive(memorySource(bytes), { schemes, limits }).catch(refused);
   if (!archive) return 0;
+  const reader = archive.decompressor.openReader?.();
   let read = 0;
   for (const entry of archive.entries) {
     entry.encodedFields();
@@ -109,8 +121,15 @@ async function readEverything(bytes: Uint8Array, base: Base, onlyArea: boolean):
       refused(error);
     }
     assert.equal(archive.find(entry.binaryKey, entry.target)?.index, entry.index);
-    const kernel = await archive.readKernel(entry, { checkHash: true }).catch(refused);
+    const kernel: Uint8Array | undefined = await archive
+      .readKernel(entry, { checkHash: true })
+      .catch(refused);
+    const options = { expectedSize: entry.originalSize, id: entry.id };
+    const reread: Uint8Array | undefined = await reader
+      ?.decompressKernel(entry.ordinal, options)
+      .catch(refused);
     if (!kernel) continue;
+    if (reader) assert.deepEqual(reread, kernel, "other bytes where memory is used again");
     read += 1;
     const hash = archive.kernelHash(entry.ordinal);
     if (hash === undefined || !base.hashes.has(hash)) continue;
@@ -118,6 +137,7 @@ async function readEverything(bytes: Uint8Array, base: Base, onlyArea: boolean):
     if (onlyArea) assert.equal(digest, base.kernels.get(entry.id), "other bytes than were packed");
     else assert.ok([...base.kernels.values()].includes(digest), "bytes that were never packed");
   }
+  reader?.close();
   await archive.decompressor.verifyArea?.(() => undefined)?.catch(refused);
   return read;
 }

@@ -58,6 +58,29 @@ export function testSchemeContract(
       });
     }
 
+    it("gives every kernel back through memory that is used again", async () => {
+      for (const jobs of [1, 2, 5]) {
+        const archive = await written(KERNELS);
+        const entries = [...archive.entries];
+        const wanted = [...entries, ...entries.toReversed(), ...entries];
+        const ordinals: number[] = [];
+        for await (const { entry, bytes } of archive.readKernels({
+          entries: wanted,
+          jobs,
+          reuseMemory: true,
+        })) {
+          ordinals.push(entry.ordinal);
+          assert.deepEqual(bytes, KERNELS[entry.ordinal]);
+          await new Promise(setImmediate); // others are decoded meanwhile
+          assert.deepEqual(bytes, KERNELS[entry.ordinal]);
+        }
+        assert.deepEqual(
+          ordinals,
+          wanted.map(({ ordinal }) => ordinal),
+        );
+      }
+    });
+
     it("serves many readers at once", async () => {
       const archive = await written(KERNELS, false);
       const reads = Array.from({ length: 40 }, async (_, index) => {

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { dirname, resolve, sep } from "node:path";
 import { mapOrdered } from "../../bytes/map-ordered.ts";
 import { isKpackError } from "../../errors/errors.ts";
+import { formatXxh64, loadXxh64 } from "../../hash/xxh64.ts";
 import type { OnProgress } from "../../errors/progress.ts";
 import { compatibleTargets } from "../../loader/isa.ts";
 import { agentIsas, isaNotes } from "../../loader/remedy.ts";
@@ -236,10 +236,10 @@ class Diagnosis {
 
   /** The TOC stands for the content: it has all sizes, and where our tool wrote it, all hashes. */
   async #fingerprints(): Promise<readonly Fingerprint[]> {
+    const hash = await loadXxh64();
     return (await this.#shelf.all()).flatMap(({ path, size, archive }) => {
       if (archive === undefined) return [];
-      const digest = createHash("sha256").update(archive.toc.bytes).digest("hex");
-      return [{ path, fingerprint: `${size} ${digest}` }];
+      return [{ path, fingerprint: `${size} ${formatXxh64(hash(archive.toc.bytes))}` }];
     });
   }
 }
