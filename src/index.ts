@@ -16,6 +16,7 @@ export type {
   FrameCompressor,
   FrameCompressorOptions,
   FrameDecompressor,
+  FrameDecompressorOptions,
   ZlibCodec,
   ZstdCodec,
   ZstdCompressOptions,

@@ -244,6 +244,7 @@ export class Archive implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.decompressor.close?.();
     await this.source[Symbol.asyncDispose]();
   }
 

@@ -119,6 +119,7 @@ export class PreparedKernels<Input> implements AsyncIterable<Input> {
         target: first.target,
         binaryKey: first.binaryKey,
         bytes,
+        isStable: bytes.buffer !== buffer.buffer && bytes.buffer.byteLength <= 2 * bytes.length,
         read: async (options) => {
           const again = await kernel.read(options);
           checkSize(again, kernel, id);

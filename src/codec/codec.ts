@@ -16,7 +16,7 @@ export interface ZstdCodec {
   /** Undefined where the runtime has no dictionaries. */
   readonly createFrameCompressor?: ((options: FrameCompressorOptions) => FrameCompressor) | undefined;
   /** Undefined where the runtime has nothing better to offer than `decompress`. */
-  readonly createFrameDecompressor?: (() => FrameDecompressor) | undefined;
+  readonly createFrameDecompressor?: ((options?: FrameDecompressorOptions) => FrameDecompressor) | undefined;
   /** The content of a frame that does not state its size, at most `limit` bytes. */
   decompressUnsized(frame: Uint8Array, limit: number, options?: ZstdDecompressOptions): Promise<Uint8Array>;
 }
@@ -29,6 +29,12 @@ export interface FrameCompressor {
    */
   compress(bytes: Uint8Array): Promise<Uint8Array>;
   close(): void;
+}
+
+/** What all frames of one decompressor have in common. */
+export interface FrameDecompressorOptions {
+  /** Taken in once. */
+  readonly dictionary?: Uint8Array | undefined;
 }
 
 /** Decodes one frame after another into memory that is used again: fresh memory takes longer than the decoding. */

@@ -5,7 +5,13 @@ import {
   type ZstdCompress,
   type ZstdDecompress,
 } from "node:zlib";
-import type { FrameCompressor, FrameCompressorOptions, FrameDecompressor, ZstdCodec } from "./codec.ts";
+import type {
+  FrameCompressor,
+  FrameCompressorOptions,
+  FrameDecompressor,
+  FrameDecompressorOptions,
+  ZstdCodec,
+} from "./codec.ts";
 
 /** Output of a frame compressor is taken in pieces of this size. */
 const PIECE_SIZE = 65536;
@@ -69,6 +75,7 @@ export class StreamFrameCompressor implements FrameCompressor {
  */
 export class StreamFrameDecompressor implements FrameDecompressor {
   readonly #zstd: Pick<ZstdCodec, "decompress">;
+  readonly #options: FrameDecompressorOptions;
   #stream: ZstdDecompress | undefined;
   /** Bytes of the stream's output buffer. */
   #room = 0;
@@ -77,12 +84,13 @@ export class StreamFrameDecompressor implements FrameDecompressor {
   #wanted = 0;
   #failure: Error | undefined;
 
-  constructor(zstd: Pick<ZstdCodec, "decompress">) {
+  constructor(zstd: Pick<ZstdCodec, "decompress">, options: FrameDecompressorOptions = {}) {
     this.#zstd = zstd;
+    this.#options = options;
   }
 
   async decompress(frame: Uint8Array, size: number): Promise<Uint8Array> {
-    if (size === 0 || size > LARGEST_KEPT) return await this.#zstd.decompress(frame, size);
+    if (size === 0 || size > LARGEST_KEPT) return await this.#zstd.decompress(frame, size, this.#options);
     const stream = this.#streamFor(size);
     this.#pieces = [];
     this.#received = 0;
@@ -123,6 +131,7 @@ export class StreamFrameDecompressor implements FrameDecompressor {
       chunkSize: this.#room,
       // Whoever wrote the frame chose the window; the content's size bounds what is allocated.
       params: { [constants.ZSTD_d_windowLogMax]: 31 },
+      ...(this.#options.dictionary && { dictionary: this.#options.dictionary }),
     });
     stream.on("data", (piece: Uint8Array) => this.#receive(stream, piece));
     stream.on("error", (error: Error) => {

@@ -47,7 +47,7 @@ const zstd: ZstdCodec = {
 
   createFrameCompressor: (options) => new StreamFrameCompressor(options),
 
-  createFrameDecompressor: () => new StreamFrameDecompressor(zstd),
+  createFrameDecompressor: (options) => new StreamFrameDecompressor(zstd, options),
 
   async decompressUnsized(
     frame: Uint8Array,

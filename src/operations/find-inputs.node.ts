@@ -3,6 +3,9 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { AccessError } from "../errors/errors.ts";
 import { isTemporaryName } from "../sink/file-sink.node.ts";
 
+/** Files are looked at so many at a time: one after the other, a thousand of them take longer to open than to pack. */
+export const LOOKED_AT_TOGETHER = 8;
+
 /** A file to be looked at, and whether the user named it or it was met in a folder. */
 export interface InputFile {
   readonly path: string;
@@ -56,8 +59,14 @@ async function* filesBelow(folder: string, input: string, visited: Set<string>):
 
 /** Whether two paths lead to one file; false when one of them does not exist. */
 export async function isSameFile(a: string, b: string): Promise<boolean> {
-  const [first, second] = await Promise.all([a, b].map((path) => stat(path).catch(() => undefined)));
-  return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino;
+  const [first, second] = await Promise.all([a, b].map(identityOf));
+  return first !== undefined && first === second;
+}
+
+/** What all paths to one file have in common; undefined where there is none. */
+export async function identityOf(path: string): Promise<string | undefined> {
+  const info = await stat(path).catch(() => undefined);
+  return info && `${info.dev} ${info.ino}`;
 }
 
 /**

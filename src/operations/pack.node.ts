@@ -1,5 +1,6 @@
 import { lstat, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { mapOrdered } from "../bytes/map-ordered.ts";
 import { writeArchive, type WriteSummary } from "../archive/archive-writer.ts";
 import { archiveFileName, defaultFamily, defaultGroupName } from "../archive/naming.ts";
 import { AccessError, isKpackError } from "../errors/errors.ts";
@@ -11,7 +12,7 @@ import type { Sink } from "../sink/sink.ts";
 import { FilePool } from "../source/file-pool.node.ts";
 import { compareWritten } from "./convert.node.ts";
 import { defaultJobs } from "./jobs.node.ts";
-import { isSameFile } from "./find-inputs.node.ts";
+import { identityOf, LOOKED_AT_TOGETHER } from "./find-inputs.node.ts";
 import { planPack, type PackPlan, type PlannedKernel, type PlanPackOptions } from "./plan-pack.node.ts";
 
 /** What is packed, under which names, and how. */
@@ -120,13 +121,11 @@ export async function pack(options: PackOptions): Promise<PackResult> {
 
 /** An archive may not take the place of a file that is packed: for a library, the program would be gone. */
 async function refuseInputs(output: string, plan: PackPlan): Promise<void> {
-  const exists = await lstat(output).then(
-    () => true,
-    () => false,
-  );
-  if (!exists) return;
-  for (const file of new Set(plan.kernels.map(({ item }) => item.file))) {
-    if (!(await isSameFile(output, file))) continue;
+  const identity = await identityOf(output);
+  if (identity === undefined) return;
+  const files = new Set(plan.kernels.map(({ item }) => item.file));
+  for await (const other of mapOrdered(files, LOOKED_AT_TOGETHER, identityOf)) {
+    if (other !== identity) continue;
     throw new AccessError(
       "WRITE_FAILED",
       "the output is one of the inputs, which the archive would replace",

@@ -9,7 +9,7 @@ import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import type { Limits } from "../bytes/limits.ts";
 import type { FilePool } from "../source/file-pool.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
-import { findInputs, type InputFile, keyPathOf } from "./find-inputs.node.ts";
+import { findInputs, type InputFile, keyPathOf, LOOKED_AT_TOGETHER } from "./find-inputs.node.ts";
 
 export interface PlanPackOptions {
   /** Files and folders. */
@@ -39,7 +39,6 @@ export interface PackPlan {
 
 /** More do not fit into a table of contents of the usual limit. Many wrappers of a bundle with many entries give them. */
 const MOST_ENTRIES = 1 << 22;
-const LOOKED_AT_TOGETHER = 8;
 
 interface LookedAt {
   readonly file: InputFile;

@@ -17,7 +17,7 @@ export interface FrameContext {
   /** The most that the content may have. */
   readonly limit: number;
   readonly dictionary?: Uint8Array | undefined;
-  /** Decodes into memory of its own, where there is no dictionary: the content is valid until its next use. */
+  /** One that has taken in the dictionary, and decodes into memory of its own: the content is valid until its next use. */
   readonly frameDecompressor?: FrameDecompressor | undefined;
   readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -98,7 +98,7 @@ async function decompress(
       dictionary,
       signal,
     });
-  if (frameDecompressor && !dictionary) return await frameDecompressor.decompress(frame, contentSize);
+  if (frameDecompressor) return await frameDecompressor.decompress(frame, contentSize);
   return await zstd.decompress(frame, contentSize, { dictionary, signal });
 }
 

@@ -35,7 +35,7 @@ export const none: CompressionScheme<Uint8Array> = {
 
 class PlainCompressor implements KernelCompressor<Uint8Array> {
   async prepareKernel(kernel: KernelInput): Promise<Uint8Array> {
-    return kernel.bytes.slice();
+    return kernel.isStable ? kernel.bytes : kernel.bytes.slice();
   }
 
   async finalize(inputs: AsyncIterable<Uint8Array>, area: BlobArea): Promise<NewSchemeFields> {

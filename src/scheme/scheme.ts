@@ -44,6 +44,8 @@ export interface KernelInput {
   readonly binaryKey: string;
   /** The kernel. Valid until `prepareKernel` has settled, then the memory is used again: copy what is kept. */
   readonly bytes: Uint8Array;
+  /** True where the bytes stay as they are for good after all, and keep little else in memory. @default false */
+  readonly isStable?: boolean | undefined;
   /** Reads the kernel once more from where it came from, for schemes that need it in `finalize`. */
   read(options?: ReadOptions): Promise<Uint8Array>;
 }
@@ -135,6 +137,8 @@ export interface KernelDecompressor {
   readonly kernelsPerFrame?: number | undefined;
   /** Checks the area as a whole: bounds, overlaps, unused bytes. What it finds goes to `onFinding`. */
   verifyArea?(onFinding: OnFinding, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  /** Lets go of what is kept for the next kernel. Called when the archive is disposed of. */
+  close?(): void;
   /** What is stored and who depends on whom, for schemes in which kernels share stored bytes. Reads nothing. */
   describeFrames?(): FrameMap;
 }

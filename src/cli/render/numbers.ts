@@ -19,5 +19,6 @@ export function formatRatio(part: number, whole: number): string {
 
 /** `1 kernel`, `777 kernels`. */
 export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count.toLocaleString("en-US")} ${count === 1 ? noun : plural}`;
+  // By hand: the first use of Intl takes longer than many a command.
+  return `${String(count).replace(/\B(?=(?:\d{3})+$)/g, ",")} ${count === 1 ? noun : plural}`;
 }

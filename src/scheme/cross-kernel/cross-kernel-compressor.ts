@@ -59,7 +59,7 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
   async prepareKernel(kernel: KernelInput): Promise<SketchedKernel> {
     const xxh64 = await loadXxh64();
     const { length } = kernel.bytes;
-    const kept = length <= this.#room ? kernel.bytes.slice() : undefined;
+    const kept = length > this.#room ? undefined : kernel.isStable ? kernel.bytes : kernel.bytes.slice();
     if (kept) this.#room -= length;
     return {
       id: kernel.id,

@@ -13,6 +13,7 @@ import {
   type SchemeFields,
 } from "../scheme.ts";
 import { ContentCache } from "./content-cache.ts";
+import { DictionaryDecompressors } from "./dictionary-decompressors.ts";
 import { FrameGraph, type Slice } from "./frame-graph.ts";
 import { looksTrained } from "./shared-dictionary.ts";
 
@@ -26,6 +27,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
   readonly #codecs: Codecs;
   readonly #context: DecompressorContext;
   readonly #cache: ContentCache;
+  readonly #decompressors: DictionaryDecompressors;
   /** Frames that are a dictionary of others, or that several kernels are in: worth keeping once decoded. */
   readonly #shared: ReadonlySet<number>;
 
@@ -35,6 +37,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     this.graph = new FrameGraph(fields, context.source.name);
     this.#cache = new ContentCache(cacheSize);
     this.#shared = sharedFrames(this.graph);
+    this.#decompressors = new DictionaryDecompressors(codecs.zstd, this.graph.frames);
   }
 
   get kernelsPerFrame(): number {
@@ -82,6 +85,10 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     return this.graph;
   }
 
+  close(): void {
+    this.#decompressors.close();
+  }
+
   #slices(ordinal: number, id: string | undefined): readonly Slice[] {
     checkOrdinal(ordinal, this.graph.kernels.length, { file: this.#context.source.name, id });
     return this.graph.kernels[ordinal] ?? [];
@@ -116,25 +123,30 @@ export class CrossKernelDecompressor implements KernelDecompressor {
 
   async #decode(index: number, options: DecompressOptions): Promise<Uint8Array> {
     const { source, limits } = this.#context;
-    const { extent, contentSize, dictionaries } = this.graph.frame(index);
+    const frame = this.graph.frame(index);
+    const { extent, contentSize, dictionaries } = frame;
     const field = `frame ${index}`;
     this.#checkExtent(extent, field);
     const [stored, ...contents] = await Promise.all([
       source.read(extent.offset, extent.size, { signal: options.signal }),
       ...dictionaries.map((dictionary) => this.#content(dictionary, options)),
     ]);
-    return await decodeFrame(stored, {
-      codecs: this.#codecs,
-      file: source.name,
-      offset: extent.offset,
-      field,
-      expectedSize: contentSize,
-      sizeField: "content size",
-      limit: limits.bundleSize,
-      dictionary: this.#dictionary(contents, field),
-      onFinding: options.onFinding,
-      signal: options.signal,
-    });
+    const dictionary = this.#dictionary(contents, field);
+    return await this.#decompressors.use(frame, dictionary, (frameDecompressor) =>
+      decodeFrame(stored, {
+        codecs: this.#codecs,
+        file: source.name,
+        offset: extent.offset,
+        field,
+        expectedSize: contentSize,
+        sizeField: "content size",
+        limit: limits.bundleSize,
+        dictionary,
+        frameDecompressor,
+        onFinding: options.onFinding,
+        signal: options.signal,
+      }),
+    );
   }
 
   #checkExtent(extent: Extent, field: string): void {
