@@ -12,13 +12,19 @@ export class CountingCodecs implements Codecs {
     this.zstd = {
       ...zstd,
       decompress: async (frame, size, options) => {
-        this.decoded.push(size);
-        if (this.failNext > 0) {
-          this.failNext -= 1;
-          await new Promise((resolve) => setImmediate(resolve));
-          throw new Error("the decoder has a bad day");
-        }
+        await this.#count(size);
         return await zstd.decompress(frame, size, options);
+      },
+      createFrameDecompressor: (options) => {
+        const decompressor = zstd.createFrameDecompressor?.(options);
+        if (!decompressor) throw new TypeError("Node's codec has no frame decompressor");
+        return {
+          decompress: async (frame, size) => {
+            await this.#count(size);
+            return await decompressor.decompress(frame, size);
+          },
+          close: () => decompressor.close(),
+        };
       },
     };
   }
@@ -27,5 +33,13 @@ export class CountingCodecs implements Codecs {
     const { decoded } = this;
     this.decoded = [];
     return decoded;
+  }
+
+  async #count(size: number): Promise<void> {
+    this.decoded.push(size);
+    if (this.failNext === 0) return;
+    this.failNext -= 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    throw new Error("the decoder has a bad day");
   }
 }
