@@ -1,10 +1,8 @@
 import { type Limits, withDefaultLimits } from "../bytes/limits.ts";
-import { mapOrdered } from "../bytes/map-ordered.ts";
 import { FormatError, LimitError, NotFoundError } from "../errors/errors.ts";
 import type { Finding, OnFinding } from "../errors/finding.ts";
 import { formatXxh64, loadXxh64 } from "../hash/xxh64.ts";
 import type { MessagePackValue } from "../msgpack/message-pack-value.ts";
-import { KernelReaders } from "../scheme/kernel-readers.ts";
 import {
   type CompressionScheme,
   findScheme,
@@ -15,6 +13,7 @@ import type { Source } from "../source/source.ts";
 import { type ArchiveEntry, EntryList } from "./archive-entry.ts";
 import { decodeHeader, HEADER_SIZE } from "./header.ts";
 import { KernelHashes } from "./kernel-hashes.ts";
+import { readAhead } from "./read-ahead.ts";
 import { schemeFields } from "./scheme-fields.ts";
 import { findBinary, type Toc } from "./toc.ts";
 import { decodeToc } from "./toc-decode.ts";
@@ -98,9 +97,6 @@ async function readArchive(source: Source, options: OpenArchiveOptions): Promise
   const toc = decodeToc(await source.read(tocOffset, tocSize, { signal }), place);
   return new Archive(source, tocOffset, toc, limits, options);
 }
-
-/** Reading ahead reaches at most so many times further because kernels share frames. */
-const MOST_SHARING = 3;
 
 /** An open .kpack archive. Made by {@link openArchive}. */
 export class Archive implements AsyncDisposable {
@@ -195,25 +191,10 @@ export class Archive implements AsyncDisposable {
   async *readKernels(
     options: ReadKernelsOptions = {},
   ): AsyncGenerator<{ readonly entry: ArchiveEntry; readonly bytes: Uint8Array }> {
-    const { reuseMemory = false, entries = this.entries, signal } = options;
-    const ahead = Math.min(MOST_SHARING, Math.max(1, Math.ceil(this.decompressor.kernelsPerFrame ?? 1)));
-    const jobs = (options.jobs ?? (ahead > 1 || reuseMemory ? 3 : 4)) * ahead;
-    if (!reuseMemory) {
-      const read = async (entry: ArchiveEntry): Promise<{ entry: ArchiveEntry; bytes: Uint8Array }> => {
-        return { entry, bytes: await this.#read(entry, options) };
-      };
-      yield* mapOrdered(entries, jobs, read, signal);
-      return;
-    }
-    using readers = new KernelReaders(this.decompressor);
-    const read = async (entry: ArchiveEntry) => {
-      const reader = readers.take();
-      return { reader, entry, bytes: await this.#read(entry, options, reader) };
-    };
-    for await (const { reader, entry, bytes } of mapOrdered(entries, jobs, read, signal)) {
-      yield { entry, bytes };
-      readers.give(reader);
-    }
+    const { entries = this.entries } = options;
+    const read = (entry: ArchiveEntry, reader?: KernelReader): Promise<Uint8Array> =>
+      this.#read(entry, options, reader);
+    yield* readAhead(this.decompressor, entries, read, options);
   }
 
   /** The hash that the archive holds of the kernel with this ordinal: XXH64 in hexadecimal, or undefined. */

@@ -128,30 +128,33 @@ function chosenTargets(
   return [...new Set([...listed, ...used])];
 }
 
-/** Kernels in ordinal order, decoded ahead in parallel; each is read from the archive once more if it is asked for again. */
+/** Kernels in the order of the groups, decoded ahead in parallel; one that is asked for again is read from the archive again. */
 async function* decodedKernels(
   archive: Archive,
   groups: readonly (readonly ArchiveEntry[])[],
   jobs: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<KernelToWrite> {
-  const decode = async (entries: readonly ArchiveEntry[]): Promise<KernelToWrite> => {
-    const [first] = entries;
-    if (!first) throw new TypeError("a stored kernel without entries cannot be converted");
-    let decoded: Uint8Array | undefined = await archive.readKernel(first, { signal, checkHash: true });
+  const firsts = groups.flatMap(([first]) => (first ? [first] : []));
+  let index = 0;
+  const reading = archive.readKernels({ entries: firsts, jobs, reuseMemory: true, checkHash: true, signal });
+  for await (const { entry: first, bytes: decoded } of reading) {
+    const entries = groups[index++] ?? [];
     const size = decoded.length;
     for (const { originalSize, id } of entries) {
       if (originalSize !== undefined && originalSize !== size)
         throw wrongSize(archive, id, originalSize, size);
     }
-    return {
+    let isHere = true;
+    yield {
       kernel: {
         size,
         read: async (options) => {
-          const bytes =
-            decoded ?? (await archive.readKernel(first, { signal: options?.signal, checkHash: true }));
-          decoded = undefined; // handed over once; kept no longer than the writer needs it
-          return bytes;
+          if (!isHere) return await archive.readKernel(first, { signal: options?.signal, checkHash: true });
+          const buffer = options?.buffer;
+          if (!buffer || buffer.length < size) return decoded.slice();
+          buffer.set(decoded);
+          return buffer.subarray(0, size);
         },
       },
       entries: entries.map((entry) => ({
@@ -161,9 +164,8 @@ async function* decodedKernels(
         fields: entry.encodedFields(),
       })),
     };
-  };
-  const ahead = Math.min(8, Math.max(1, Math.ceil(archive.decompressor.kernelsPerFrame ?? 1)));
-  yield* mapOrdered(groups, jobs * ahead, decode, signal);
+    isHere = false; // the memory is used for the next kernel
+  }
 }
 
 /** Kernels to compare with: each is read from the archive when it is asked for. */

@@ -135,6 +135,11 @@ export interface KernelDecompressor {
    * look so many times further, or several jobs wait for one frame.
    */
   readonly kernelsPerFrame?: number | undefined;
+  /**
+   * The frame that the kernel is in; undefined where it is in several. Readers keep the frame that they decoded last, so
+   * kernels of one frame should be read one after another. Only where kernels share frames.
+   */
+  frameOf?(ordinal: number): number | undefined;
   /** Checks the area as a whole: bounds, overlaps, unused bytes. What it finds goes to `onFinding`. */
   verifyArea?(onFinding: OnFinding, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
   /** Lets go of what is kept for the next kernel. Called when the archive is disposed of. */

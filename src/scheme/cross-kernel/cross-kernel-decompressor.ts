@@ -1,5 +1,5 @@
 import type { Extent } from "../../bytes/extent.ts";
-import type { Codecs } from "../../codec/codec.ts";
+import type { Codecs, FrameDecompressor } from "../../codec/codec.ts";
 import { FormatError, LimitError } from "../../errors/errors.ts";
 import type { OnFinding } from "../../errors/finding.ts";
 import { checkInsideArea, reportCoverage, USUAL_AREA_START } from "../area-check.ts";
@@ -10,10 +10,12 @@ import {
   type DecompressorContext,
   type FrameMap,
   type KernelDecompressor,
+  type KernelReader,
   type SchemeFields,
 } from "../scheme.ts";
 import { ContentCache } from "./content-cache.ts";
 import { DictionaryDecompressors } from "./dictionary-decompressors.ts";
+import { FrameWorkspace } from "./frame-workspace.ts";
 import { FrameGraph, type Slice } from "./frame-graph.ts";
 import { looksTrained } from "./shared-dictionary.ts";
 
@@ -28,7 +30,9 @@ export class CrossKernelDecompressor implements KernelDecompressor {
   readonly #context: DecompressorContext;
   readonly #cache: ContentCache;
   readonly #decompressors: DictionaryDecompressors;
-  /** Frames that are a dictionary of others, or that several kernels are in: worth keeping once decoded. */
+  /** Frames that are a dictionary of others. */
+  readonly #dictionaries: ReadonlySet<number>;
+  /** Those, and frames that several kernels are in: worth keeping once decoded. */
   readonly #shared: ReadonlySet<number>;
 
   constructor(codecs: Codecs, fields: SchemeFields, context: DecompressorContext, cacheSize: number) {
@@ -36,7 +40,8 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     this.#context = context;
     this.graph = new FrameGraph(fields, context.source.name);
     this.#cache = new ContentCache(cacheSize);
-    this.#shared = sharedFrames(this.graph);
+    this.#dictionaries = new Set(this.graph.frames.flatMap(({ dictionaries }) => dictionaries));
+    this.#shared = sharedFrames(this.graph, this.#dictionaries);
     this.#decompressors = new DictionaryDecompressors(codecs.zstd, this.graph.frames);
   }
 
@@ -67,6 +72,30 @@ export class CrossKernelDecompressor implements KernelDecompressor {
       position += length;
     }
     return kernel;
+  }
+
+  frameOf(ordinal: number): number | undefined {
+    const slices = this.graph.kernels[ordinal] ?? [];
+    return slices.length === 1 ? slices[0]?.frame : undefined;
+  }
+
+  /** Decodes frames that are no dictionary into memory of its own; all others are shared with everybody. */
+  openReader(): KernelReader {
+    const workspace = new FrameWorkspace(this.#codecs.zstd);
+    return {
+      decompressKernel: async (ordinal, options = {}) => {
+        const slices = this.#slices(ordinal, options.id);
+        const [slice] = slices;
+        if (!slice || slices.length !== 1 || this.#dictionaries.has(slice.frame))
+          return await this.decompressKernel(ordinal, options);
+        options.signal?.throwIfAborted();
+        this.#checkSize(slice.size, ordinal, options);
+        const content =
+          workspace.contentOf(slice.frame) ?? (await this.#decode(slice.frame, options, workspace));
+        return content.subarray(slice.offset, slice.offset + slice.size);
+      },
+      close: () => workspace.close(),
+    };
   }
 
   async storedExtents(ordinal: number): Promise<readonly Extent[]> {
@@ -121,18 +150,21 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     return content;
   }
 
-  async #decode(index: number, options: DecompressOptions): Promise<Uint8Array> {
+  async #decode(index: number, options: DecompressOptions, workspace?: FrameWorkspace): Promise<Uint8Array> {
     const { source, limits } = this.#context;
     const frame = this.graph.frame(index);
     const { extent, contentSize, dictionaries } = frame;
     const field = `frame ${index}`;
     this.#checkExtent(extent, field);
     const [stored, ...contents] = await Promise.all([
-      source.read(extent.offset, extent.size, { signal: options.signal }),
+      source.read(extent.offset, extent.size, {
+        signal: options.signal,
+        buffer: workspace?.bufferFor(extent.size),
+      }),
       ...dictionaries.map((dictionary) => this.#content(dictionary, options)),
     ]);
     const dictionary = this.#dictionary(contents, field);
-    return await this.#decompressors.use(frame, dictionary, (frameDecompressor) =>
+    const decode = (frameDecompressor: FrameDecompressor | undefined): Promise<Uint8Array> =>
       decodeFrame(stored, {
         codecs: this.#codecs,
         file: source.name,
@@ -145,8 +177,9 @@ export class CrossKernelDecompressor implements KernelDecompressor {
         frameDecompressor,
         onFinding: options.onFinding,
         signal: options.signal,
-      }),
-    );
+      });
+    if (workspace) return await workspace.decode(index, frame, dictionary, decode);
+    return await this.#decompressors.use(frame, dictionary, decode);
   }
 
   #checkExtent(extent: Extent, field: string): void {
@@ -183,10 +216,9 @@ export function joinContents(contents: readonly Uint8Array[]): Uint8Array | unde
   return joined;
 }
 
-function sharedFrames(graph: FrameGraph): ReadonlySet<number> {
-  const shared = new Set<number>();
+function sharedFrames(graph: FrameGraph, dictionaries: ReadonlySet<number>): ReadonlySet<number> {
+  const shared = new Set(dictionaries);
   const usedBy = new Map<number, number>();
-  for (const { dictionaries } of graph.frames) for (const dictionary of dictionaries) shared.add(dictionary);
   graph.kernels.forEach((slices, ordinal) => {
     for (const { frame } of slices) {
       if ((usedBy.get(frame) ?? ordinal) !== ordinal) shared.add(frame);

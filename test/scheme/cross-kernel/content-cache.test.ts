@@ -157,6 +157,39 @@ describe("an archive's decoded frames", () => {
     for (const [ordinal, kernel] of all.entries()) assert.deepEqual(kernel, kernels[ordinal]);
   });
 
+  it("are decoded once by readers that use memory again, where kernels come frame by frame", async () => {
+    const { codecs, scheme } = await open();
+    const archive = await openArchive(slowSource(memorySource(bytes)), { schemes: [scheme] });
+    const frameOf = ({ ordinal }: { readonly ordinal: number }): number =>
+      archive.decompressor.frameOf?.(ordinal) ?? -1;
+    const byFrame = [...archive.entries].toSorted((a, b) => frameOf(a) - frameOf(b));
+    for (const [entries, jobs] of [
+      [byFrame, 1],
+      [byFrame, 3],
+      [byFrame.toReversed(), 2],
+    ] as const) {
+      const order: number[] = [];
+      for await (const { entry, bytes: kernel } of archive.readKernels({
+        entries,
+        jobs,
+        reuseMemory: true,
+      })) {
+        order.push(entry.ordinal);
+        assert.deepEqual(kernel, kernels[entry.ordinal]);
+        await new Promise(setImmediate); // others are decoded meanwhile
+        assert.deepEqual(kernel, kernels[entry.ordinal]);
+      }
+      assert.deepEqual(
+        order,
+        entries.map(({ ordinal }) => ordinal),
+      );
+      assert.ok(
+        codecs.take().length <= 14,
+        "each frame once; the dictionaries are there from the second time on",
+      );
+    }
+  });
+
   it("are there for the others when one reader is aborted", async () => {
     const { codecs, read } = await open();
     const reason = new Error("enough");

@@ -2,21 +2,26 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import {
-  type Codecs,
   type CompressionScheme,
   convertArchive,
-  isKpackError,
   memorySink,
   memorySource,
   nodeCodecs,
   none,
   openArchive,
   zstdCrossKernel,
-  type ZstdCodec,
   zstdPerKernel,
 } from "../../../src/node.ts";
 import type { Effort } from "../../../src/scheme/cross-kernel/effort.ts";
 import { PLANNER_NAMES } from "../../../src/scheme/cross-kernel/planner.ts";
+import {
+  boundedCodecs,
+  fuzzArchives,
+  type FuzzBase,
+  KERNEL_LIMIT,
+  readableKernels,
+  refused,
+} from "../../support/archive-fuzz.ts";
 import { codePiece, joined, sharedPieceKernels, siblingKernels } from "../../support/kernel-families.ts";
 import {
   kernelsDigest,
@@ -27,12 +32,7 @@ import {
   sha256,
   writeToMemory,
 } from "../../support/kernels.ts";
-import { mutate, pick } from "../../support/mutations.ts";
 import { exoticGraphs, graphArchive, kernelsOfGraph } from "../../support/raw-graph.ts";
-
-/** KPACK_FUZZ_SEED repeats a run, KPACK_FUZZ_SECONDS makes it longer. */
-const FIRST_SEED = Number(process.env["KPACK_FUZZ_SEED"] ?? Date.now() % 2 ** 31);
-const SECONDS = Number(process.env["KPACK_FUZZ_SECONDS"] ?? 2.5);
 
 const planner = fc.constantFrom(...PLANNER_NAMES);
 const effort = fc.constantFrom<Effort>("fast", "default");
@@ -104,12 +104,7 @@ async function converted(bytes: Uint8Array, scheme: CompressionScheme): Promise<
   return sink.bytes();
 }
 
-const KERNEL_LIMIT = 1 << 20;
-
-interface Base {
-  readonly name: string;
-  readonly bytes: Uint8Array;
-  readonly tocOffset: number;
+interface Base extends FuzzBase {
   readonly digests: ReadonlySet<string>;
   readonly byId: ReadonlyMap<string, string>;
 }
@@ -141,37 +136,18 @@ async function baseOf(name: string, bytes: Uint8Array, wanted?: readonly Uint8Ar
   return { name, bytes, tocOffset: archive.tocOffset, digests: new Set(byId.values()), byId };
 }
 
-let overLimit = 0;
-/** Notes when it is asked for more than a kernel may have. */
-const boundedZstd: ZstdCodec = {
-  ...(nodeCodecs.zstd as ZstdCodec),
-  async decompress(frame, size, options) {
-    if (size > KERNEL_LIMIT) overLimit += 1;
-    return await (nodeCodecs.zstd as ZstdCodec).decompress(frame, size, options);
-  },
-};
-const boundedCodecs: Codecs = { zstd: boundedZstd };
-
 /** Reads all there is; every failure must be the library's. Returns how many kernels came out. */
 async function readEverything(bytes: Uint8Array, base: Base, onlyArea: boolean): Promise<number> {
-  const refused = (error: unknown): undefined => {
-    if (!isKpackError(error)) throw error;
-  };
   const archive = await openArchive(memorySource(bytes), {
     schemes: [none, zstdCrossKernel({ codecs: boundedCodecs, cacheSize: 1 << 20 })],
     limits: { kernelSize: KERNEL_LIMIT, tocSize: KERNEL_LIMIT },
   }).catch(refused);
   if (!archive) return 0;
   let read = 0;
-  for (const entry of archive.entries) {
-    const kernel: Uint8Array | undefined = await archive
-      .readKernel(entry, { checkHash: true })
-      .catch(refused);
-    if (!kernel) continue;
+  for await (const { entry, kernel } of readableKernels(archive)) {
     read += 1;
-    const digest = sha256(kernel);
     // Frames have checksums, so a change in the area alone cannot give other bytes.
-    if (onlyArea) assert.equal(digest, base.byId.get(entry.id), "other bytes than were packed");
+    if (onlyArea) assert.equal(sha256(kernel), base.byId.get(entry.id), "other bytes than were packed");
     else if (archive.kernelHash(entry.ordinal) !== undefined && base.bytes.length === bytes.length)
       assert.equal(await archive.hashMatches(entry.ordinal, kernel), true);
   }
@@ -181,48 +157,10 @@ async function readEverything(bytes: Uint8Array, base: Base, onlyArea: boolean):
 
 describe("mutated archives of the scheme across kernels", () => {
   it("give a typed error or right bytes: no other exception, no hang, no huge allocation", async (context) => {
-    const bases = await fuzzBases();
-    const memory = process.memoryUsage.rss();
-    const end = performance.now() + SECONDS * 1000;
-    let rounds = 0;
-    let kernelsRead = 0;
-    for (let seed = FIRST_SEED; performance.now() < end; seed++, rounds++) {
-      const random = randomNumbers(seed);
-      const base = pick(random, bases);
-      const isWithArea = base.tocOffset > 64;
-      const onlyArea = isWithArea && random() < 0.4;
-      const { length } = base.bytes;
-      const tables = Buffer.from(base.bytes).lastIndexOf("cross_offset");
-      const [from, to] = onlyArea
-        ? [64, base.tocOffset]
-        : random() < 0.7
-          ? [tables, length]
-          : [base.tocOffset, length];
-      let bytes = base.bytes;
-      for (let times = 1 + Math.floor(random() * 3); times > 0; times--) {
-        const changed = mutate(bytes, pick(random, bases).bytes, random, from, to);
-        bytes = onlyArea ? keepingRest(bytes, changed, base.tocOffset) : changed;
-      }
-      const started = performance.now();
-      try {
-        kernelsRead += await readEverything(bytes, base, onlyArea);
-        assert.equal(overLimit, 0, "more was asked for than a kernel may have");
-        assert.ok(performance.now() - started < 5000, "it took too long");
-        assert.ok(process.memoryUsage.rss() - memory < 512 << 20, "memory grew without bound");
-      } catch (cause) {
-        throw new Error(`seed ${seed}, made from ${base.name}: repeat with KPACK_FUZZ_SEED=${seed}`, {
-          cause,
-        });
-      }
-    }
-    context.diagnostic(`${rounds} archives from seed ${FIRST_SEED} on, ${kernelsRead} kernels read`);
-    assert.ok(rounds > 20 && kernelsRead > 20);
+    const range = ({ bytes, tocOffset }: Base, random: () => number): readonly [number, number] => [
+      random() < 0.7 ? Buffer.from(bytes).lastIndexOf("cross_offset") : tocOffset,
+      bytes.length,
+    ];
+    await fuzzArchives(context, await fuzzBases(), range, readEverything);
   });
 });
-
-function keepingRest(bytes: Uint8Array, changed: Uint8Array, end: number): Uint8Array {
-  const copy = bytes.slice();
-  copy.set(changed.subarray(0, end));
-  copy.set(bytes.subarray(end), end);
-  return copy;
-}

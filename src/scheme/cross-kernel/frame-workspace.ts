@@ -1,0 +1,55 @@
+import type { FrameDecompressor, ZstdCodec } from "../../codec/codec.ts";
+
+/** Stored frames up to this size are read into memory that is kept. */
+const LARGEST_KEPT = 16 * 1024 * 1024;
+
+/** The memory of one reader: the frame that it decoded last, and a decompressor that has taken in its dictionary. */
+export class FrameWorkspace {
+  readonly #zstd: ZstdCodec | undefined;
+  #stored = new Uint8Array();
+  #decompressor: FrameDecompressor | undefined;
+  /** What the decompressor has taken in, as the frames that it was made of. */
+  #dictionaries = "";
+  #frame: number | undefined;
+  #content: Uint8Array = new Uint8Array();
+
+  constructor(zstd: ZstdCodec | undefined) {
+    this.#zstd = zstd;
+  }
+
+  /** The frame's content, where it is the one decoded last. */
+  contentOf(frame: number): Uint8Array | undefined {
+    return frame === this.#frame ? this.#content : undefined;
+  }
+
+  bufferFor(size: number): Uint8Array {
+    if (size > this.#stored.length && size <= LARGEST_KEPT)
+      this.#stored = new Uint8Array(size + (size >>> 2));
+    return this.#stored;
+  }
+
+  async decode(
+    index: number,
+    frame: { readonly dictionaries: readonly number[] },
+    dictionary: Uint8Array | undefined,
+    decode: (decompressor: FrameDecompressor | undefined) => Promise<Uint8Array>,
+  ): Promise<Uint8Array> {
+    this.#frame = undefined; // its memory is written over, whatever comes of it
+    const wanted = frame.dictionaries.join();
+    if (!this.#decompressor || this.#dictionaries !== wanted) {
+      this.#decompressor?.close();
+      this.#decompressor = this.#zstd?.createFrameDecompressor?.({ dictionary });
+      this.#dictionaries = wanted;
+    }
+    const content = await decode(this.#decompressor);
+    this.#content = content;
+    this.#frame = index;
+    return content;
+  }
+
+  close(): void {
+    this.#frame = undefined;
+    this.#decompressor?.close();
+    this.#decompressor = undefined;
+  }
+}
