@@ -49,3 +49,20 @@ export function parseIsas(value: string, previous: readonly string[] | undefined
   }
   return isas;
 }
+
+/** Where a file or folder is written. */
+export function parseOutput(value: string): string {
+  if (value === "") throw new InvalidArgumentError("It names no file.");
+  if (value === "-")
+    throw new InvalidArgumentError('This cannot go to standard output; "./-" is a file of that name.');
+  return value;
+}
+
+/** A name that becomes part of file names. */
+export function parseName(value: string): string {
+  if (value.trim() === "" || /[/\\\p{Cc}]/u.test(value))
+    throw new InvalidArgumentError(
+      "A name has at least one character, and no slashes or control characters.",
+    );
+  return value;
+}

@@ -48,7 +48,9 @@ export async function run(args: readonly string[]): Promise<number> {
     }
   };
   try {
-    await program(runCommand).parseAsync(args, { from: "user" });
+    const command = program(runCommand);
+    refuseUnknownHelp(command, args);
+    await command.parseAsync(args, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     status = error.exitCode === 0 ? 0 : 2; // commander has printed what is wrong
@@ -88,6 +90,13 @@ function program(runCommand: RunCommand): Command {
   addDoctor(command, runCommand);
   addExplain(command, runCommand);
   return command;
+}
+
+/** commander shows its general help for a command that there is not, and calls that a success. */
+function refuseUnknownHelp(command: Command, [first, topic]: readonly string[]): void {
+  if (first !== "help" || topic === undefined || topic.startsWith("-") || topic === "help") return;
+  if (command.commands.some((one) => one.name() === topic)) return;
+  command.error(`error: unknown command '${topic}'`, { exitCode: 2, code: "commander.unknownCommand" });
 }
 
 function packageVersion(): string {

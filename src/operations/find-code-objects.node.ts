@@ -76,9 +76,10 @@ export async function findCodeObjects(
     if (items.length === 0)
       throw nothingChosen(path, options, [...new Set(code.items.map(({ target }) => target))]);
     const kind = code.fatBinary ? "fat-binary" : detected === "code-object" ? "code-object" : "bundle";
+    const bundles = new Map(code.bundles.map((bundle) => [bundle.index, bundle]));
     return new CodeObjectFile(
       kind,
-      items.map((item) => placeOfItem(code, item, signal)),
+      items.map((item) => placeOfItem(code, bundles.get(item.bundleIndex ?? -1), item, signal)),
       source,
     );
   } catch (error) {
@@ -120,9 +121,13 @@ function placeOfEntry(
   };
 }
 
-function placeOfItem(code: DeviceCode, item: DeviceItem, signal: AbortSignal | undefined): CodeObjectPlace {
+function placeOfItem(
+  code: DeviceCode,
+  bundle: DeviceCode["bundles"][number] | undefined,
+  item: DeviceItem,
+  signal: AbortSignal | undefined,
+): CodeObjectPlace {
   const { bundleIndex, keyIndexes, id, target, kernel } = item;
-  const bundle = code.bundles.find(({ index }) => index === bundleIndex);
   const place = bundle === undefined ? id : `bundle ${bundle.index}, ${id}`;
   const name = bundle === undefined ? item.file : `${item.file}: ${place}`;
   return {

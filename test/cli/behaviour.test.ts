@@ -62,6 +62,12 @@ describe("exit status", () => {
     ),
     [2, ""],
     [2, "frobnicate"],
+    [2, "help frobnicate"],
+    [0, "help resolve"],
+    ...["pack", "convert", "unbundle", "shrink --keep gfx942"].map(
+      (name) => [2, `${name} ${ARCHIVE} -o -`] as const,
+    ),
+    ...["a/b", "a\\b"].map((name) => [2, `pack C/libfx_single.so -o TMP/x --group ${name}`] as const),
     [2, `list ${ARCHIVE} --targets ,`],
     [2, `pack C/libfx_single.so -o TMP/x --level 23`],
     [2, `pack C/libfx_single.so -o TMP/x --level 0`],

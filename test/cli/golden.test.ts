@@ -116,6 +116,16 @@ describe("golden output", () => {
     }
   });
 
+  it("every command's page has its help, within 100 columns and with examples", () => {
+    for (const name of readdirSync("docs/commands")) {
+      const page = readFileSync(join("docs/commands", name), "utf8");
+      const help = /<!-- help -->\n```text\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
+      assert.ok(help.startsWith(`Usage: kpack ${name.replace(".md", "")} `), name);
+      for (const line of help.split("\n")) assert.ok(line.length <= WIDTH, `${name}: ${line}`);
+      assert.match(help, /\nExamples:\n {2}kpack \w+ /, name);
+    }
+  });
+
   it("is coloured nowhere", () => {
     for (const name of readdirSync(FOLDER))
       assert.ok(!readFileSync(join(FOLDER, name), "utf8").includes("\u001b"), name);

@@ -1,5 +1,5 @@
 import type { Command } from "@commander-js/extra-typings";
-import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
+import { parseName, parseOutput, jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
 import { effortOption, levelOption, newSchemeOf, newSchemeOption, plannerOption } from "../schemes.ts";
@@ -22,14 +22,14 @@ export function addConvert(program: Command, run: RunCommand): void {
     .command("convert")
     .description("Rewrite an archive in another scheme, level or set of targets.")
     .argument("<archive>", "a .kpack archive")
-    .requiredOption("-o, --output <path>", "the new archive")
+    .requiredOption("-o, --output <path>", "the new archive", parseOutput)
     .addOption(newSchemeOption)
     .addOption(levelOption)
     .addOption(plannerOption)
     .addOption(effortOption)
     .addOption(targetsOption)
-    .option("--group <name>", "another group name")
-    .option("--family <name>", "another family label")
+    .option("--group <name>", "another group name", parseName)
+    .option("--family <name>", "another family label", parseName)
     .addOption(jobsOption)
     .option("--verify", "read the result back and compare it with the original before it gets its name")
     .option("--no-sharing", "do not look for identical kernels that were stored apart")
@@ -74,7 +74,7 @@ export function addConvert(program: Command, run: RunCommand): void {
             findings,
           });
         } else {
-          terminal.print(
+          terminal.note(
             `${options.output}: ${formatCount(summary.entries, "kernel")}, ${formatSize(summary.archiveSize)} ` +
               `(${formatRatio(summary.archiveSize, before)} of ${file})`,
           );

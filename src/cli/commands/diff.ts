@@ -7,8 +7,9 @@ import type { RunCommand } from "../run-command.ts";
 import type { Terminal } from "../terminal.ts";
 
 const EXAMPLES = `
-A and B: two archives, or two folders whose archives (*.kpack) are paired by their paths in them. Only kernels count: an
-archive in another scheme or order is the same. Where both hold hashes, kernels are not decoded unless they differ.
+A and B: two archives, or two folders whose archives (*.kpack) are paired by their paths in them.
+Only kernels count: an archive in another scheme or order is the same. Where both hold hashes,
+kernels are not decoded unless they differ.
 
 Exit status: 0 the same, 1 different, 2 trouble (an archive that is broken, or cannot be read).
 

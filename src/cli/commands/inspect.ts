@@ -10,11 +10,11 @@ import { UsageError } from "../report-error.ts";
 import type { Terminal } from "../terminal.ts";
 
 const EXAMPLES = `
-FILE: an archive, a fat binary, an offload bundle or a code object. KEY: a binary key of an archive; in a fat binary or
-bundle the index under which the runtime asks: #3.
+FILE: an archive, a fat binary, an offload bundle or a code object. KEY: a binary key of an archive;
+in a fat binary or bundle the index under which the runtime asks: #3.
 
-Of several code objects, the kernels are listed; of one alone, also its sections. --kernel with one code object shows all
-that is known of the kernel.
+Of several code objects, the kernels are listed; of one alone, also its sections. --kernel with one
+code object shows all that is known of the kernel.
 
 Examples:
   kpack inspect librocsparse.so.0.1 --targets gfx906

@@ -1,5 +1,5 @@
 import { type Command, Option } from "@commander-js/extra-typings";
-import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
+import { parseName, parseOutput, jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatRatio, formatSize } from "../render/numbers.ts";
 import { effortOption, levelOption, plannerOption, schemeOf, schemeOption } from "../schemes.ts";
@@ -22,7 +22,11 @@ export function addPack(program: Command, run: RunCommand): void {
     .command("pack")
     .description("Pack the kernels of fat binaries and code objects into an archive.")
     .argument("<input...>", "fat binaries, bundles, code objects or folders")
-    .requiredOption("-o, --output <path>", "the archive, or with --split-by the folder for the archives")
+    .requiredOption(
+      "-o, --output <path>",
+      "the archive, or with --split-by the folder for the archives",
+      parseOutput,
+    )
     .addOption(
       new Option("--split-by <what>", "one archive GROUP_TARGET.kpack per target").choices([
         "target",
@@ -33,8 +37,9 @@ export function addPack(program: Command, run: RunCommand): void {
     .option(
       "--group <name>",
       "group name (default: from the first input: librocsparse.so.0.1 gives rocsparse)",
+      parseName,
     )
-    .option("--family <name>", "family label (default: from the targets: gfx1100, gfx110X, mixed)")
+    .option("--family <name>", "family label (default: from the targets: gfx1100, gfx110X, mixed)", parseName)
     .addOption(schemeOption)
     .addOption(levelOption)
     .addOption(plannerOption)
@@ -82,7 +87,7 @@ export function addPack(program: Command, run: RunCommand): void {
         for (const archive of archives) {
           const { path, entries, kernels, originalSize, archiveSize, targets } = archive;
           const shared = kernels < entries ? ` (${entries - kernels} of them stored once with another)` : "";
-          terminal.print(
+          terminal.note(
             `${path}: ${formatCount(entries, "kernel")}${shared} for ${targets.join(", ")}; ` +
               `${formatSize(originalSize)} packed into ${formatSize(archiveSize)} (${formatRatio(archiveSize, originalSize)})`,
           );

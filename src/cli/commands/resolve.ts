@@ -9,7 +9,8 @@ const EXAMPLES = `
 Shows step by step what ROCm's loader does when a program asks for a kernel, and how it ends: the
 archive that wins, or the failure with the number that HIP logs. Needs no GPU.
 
-ISA is what rocminfo prints, in the agent's order: gfx942:sramecc+:xnack-,gfx9-4-generic:sramecc+:xnack-
+ISA is what rocminfo prints, in the agent's order:
+gfx942:sramecc+:xnack-,gfx9-4-generic:sramecc+:xnack-
 Variables of this shell do not count: give the program's own with --env.
 
 Loaders: current (since August 2026), before-2026-08 (up to ROCm 7.14), hrx.

@@ -1,15 +1,17 @@
 import { type Command, Option } from "@commander-js/extra-typings";
 import type { Finding } from "../../errors/finding.ts";
-import { jobsOption, jsonOption, parseList, quietOption } from "../arguments.ts";
+import { jobsOption, jsonOption, parseList, parseOutput, quietOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
-import { levelOption, schemeOf } from "../schemes.ts";
+import { effortOption, levelOption, newSchemeOf, newSchemeOption, plannerOption } from "../schemes.ts";
 
 const EXAMPLES = `
-Kept are files and kernels that the GPUs of --keep can use: gfx90a keeps every flag variant of it, gfx90a:xnack- also plain
-gfx90a, and generic targets stay for their members. In folders, kernel databases (.co .hsaco .dat .kdb .db.txt .model) with
-another target in their own or a folder's name go, and archives (*.kpack) lose other targets; all else is copied.
+Kept are files and kernels that the GPUs of --keep can use: gfx90a keeps every flag variant of it,
+gfx90a:xnack- also plain gfx90a, and generic targets stay for their members. In folders, kernel
+databases (.co .hsaco .dat .kdb .db.txt .model) with another target in their own or a folder's name
+go, and archives (*.kpack) lose other targets; all else is copied.
 
-The inputs are never touched. With one input, -o is its copy; with several, the folder for their copies.
+The inputs are never touched. With one input, -o is its copy; with several, the folder for their
+copies.
 
 Examples:
   kpack shrink torch.kpack --keep gfx942 -o torch-small.kpack
@@ -26,15 +28,12 @@ export function addShrink(program: Command, run: RunCommand): void {
         .argParser(parseList)
         .makeOptionMandatory(),
     )
-    .option("-o, --output <path>", "the copy; must not exist, or be an empty folder")
+    .option("-o, --output <path>", "the copy; must not exist, or be an empty folder", parseOutput)
     .option("-n, --dry-run", "only say what would go and what stays")
-    .addOption(
-      new Option("-s, --scheme <name>", "write all archives in this scheme (default: as they are)").choices([
-        "none",
-        "zstd-per-kernel",
-      ] as const),
-    )
+    .addOption(newSchemeOption)
     .addOption(levelOption)
+    .addOption(plannerOption)
+    .addOption(effortOption)
     .addOption(jobsOption)
     .addOption(jsonOption)
     .addOption(quietOption)
@@ -45,9 +44,8 @@ export function addShrink(program: Command, run: RunCommand): void {
         const { planShrink } = await import("../../operations/shrink-plan.node.ts");
         const { shrink } = await import("../../operations/shrink.node.ts");
         const { renderPlan, renderResult, planToJson } = await import("../render/shrink-plan.ts");
-        const { keep, output, level, jobs } = options;
-        const chosen = options.scheme ?? (level === undefined ? undefined : "zstd-per-kernel");
-        const scheme = chosen && schemeOf({ scheme: chosen, level });
+        const { keep, output, jobs } = options;
+        const scheme = newSchemeOf(options);
         const findings: Finding[] = [];
         const common = {
           inputs,

@@ -1,5 +1,5 @@
 import type { Command } from "@commander-js/extra-typings";
-import { jsonOption, quietOption, targetsOption } from "../arguments.ts";
+import { jsonOption, parseOutput, quietOption, targetsOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
 
@@ -17,7 +17,7 @@ export function addUnbundle(program: Command, run: RunCommand): void {
     .command("unbundle")
     .description("Take the code objects out of fat binaries and bundles.")
     .argument("<file...>", "fat binaries or offload bundles")
-    .requiredOption("-o, --output <folder>", "folder for the code objects")
+    .requiredOption("-o, --output <folder>", "folder for the code objects", parseOutput)
     .addOption(targetsOption)
     .addOption(jsonOption)
     .addOption(quietOption)

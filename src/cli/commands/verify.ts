@@ -110,7 +110,10 @@ function printResult(terminal: Terminal, result: VerifiedFile): void {
   if (readers.length > 0 && readers.every(({ accepts }) => accepts)) {
     terminal.print("Accepted by ROCm's Python tools, both versions of its runtime, and HRX.");
   }
-  const hashes = hashesChecked > 0 ? `, ${formatCount(hashesChecked, "hash", "hashes")} compared` : "";
+  const hashes =
+    hashesChecked > 0
+      ? `, ${formatCount(hashesChecked, "hash", "hashes")} compared`
+      : ", no hashes in it to compare with";
   const what =
     readers.length > 0
       ? ` (${formatCount(entries, "entry", "entries")}, ${formatSize(decodedSize)} decoded${hashes})`

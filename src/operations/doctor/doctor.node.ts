@@ -1,5 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { dirname, resolve, sep } from "node:path";
+import { append } from "../../bytes/append.ts";
 import { mapOrdered } from "../../bytes/map-ordered.ts";
 import { isKpackError } from "../../errors/errors.ts";
 import { formatXxh64, loadXxh64 } from "../../hash/xxh64.ts";
@@ -103,7 +104,7 @@ class Diagnosis {
       if (host.state === "converted" && host.metadata) reaches.push(await findReach(host, this.#shelf));
     }
     const rows: CoverageAnswer[] = [];
-    for (const reach of reaches) rows.push(...(await this.#pair(reach)));
+    for (const reach of reaches) append(rows, await this.#pair(reach));
     const archives = await this.#checkArchives();
     const { packages, bytesRead } = await this.#readPackages(survey, hosts);
     const databases = this.#countDatabases(survey);
@@ -148,7 +149,7 @@ class Diagnosis {
     for await (const host of mapOrdered(candidates, TOGETHER, read)) {
       if (host === undefined) continue;
       hosts.push(host);
-      this.#findings.push(...host.findings);
+      append(this.#findings, host.findings);
     }
     return hosts;
   }
@@ -190,9 +191,10 @@ class Diagnosis {
     const known = pairing.map((one) =>
       one.code === "KP303" && remedy !== undefined ? { ...one, remedy } : one,
     );
-    this.#findings.push(...known, ...coverageFindings(reach, keys, rows));
-    this.#findings.push(...(await numberingFindings(reach, keys, { deep, wanted, signal })));
-    if (!isExplained) this.#findings.push(...empty);
+    append(this.#findings, known);
+    append(this.#findings, coverageFindings(reach, keys, rows));
+    append(this.#findings, await numberingFindings(reach, keys, { deep, wanted, signal }));
+    if (!isExplained) append(this.#findings, empty);
     return rows;
   }
 
@@ -204,7 +206,7 @@ class Diagnosis {
       await checkArchive(archive, { deep, signal });
     for await (const report of mapOrdered(shelved, deep ? 1 : TOGETHER, check)) {
       reports.push(report);
-      this.#findings.push(...report.findings);
+      append(this.#findings, report.findings);
       onProgress?.({ stage: "doctor", done: reports.length, total: shelved.length, unit: "files" });
     }
     return reports;
@@ -216,7 +218,7 @@ class Diagnosis {
   ): Promise<{ readonly packages: readonly PythonPackage[]; readonly bytesRead: number }> {
     const binaries = new Set(hosts.map(({ path }) => path));
     const result = await readPythonPackages(survey.distInfoFolders, binaries, this.#options.signal);
-    this.#findings.push(...result.findings);
+    append(this.#findings, result.findings);
     return result;
   }
 
@@ -230,7 +232,7 @@ class Diagnosis {
       if (!folders.has(file.library)) folders.set(file.library, dirname(path));
     }
     const counts = countDatabases(files);
-    this.#findings.push(...databaseFindings(counts, folders, this.#agents));
+    append(this.#findings, databaseFindings(counts, folders, this.#agents));
     return counts;
   }
 

@@ -1,3 +1,4 @@
+import { append } from "../../bytes/append.ts";
 import { extentEnd, type Extent } from "../../bytes/extent.ts";
 import { nodeCodecs } from "../../codec/node-codecs.node.ts";
 import { readElfFile } from "../../elf/elf-file.ts";
@@ -131,8 +132,8 @@ async function readConverted(
   const lost = oddities.filter(({ severity, code }) => severity === "error" && code === "OUT_OF_BOUNDS");
   if (lost.length > 0)
     findings.push(doctorFinding("KP104", path, lost.map(({ field }) => field ?? "").slice(0, 5)));
-  findings.push(...indexFindings(source.name, binary.wrappers));
-  if (format === "elf") findings.push(...(await headerFindings(source, signal)));
+  append(findings, indexFindings(source.name, binary.wrappers));
+  if (format === "elf") append(findings, await headerFindings(source, signal));
   try {
     return { metadata: await readHipkMetadata(source, binary, { signal }), findings };
   } catch (error) {

@@ -66,7 +66,9 @@ export async function numberingFindings(
 
 /** Fewer than the wrappers, and at 0, 1, 2 … */
 function isShort(indexes: ReadonlySet<number>, wrappers: number): boolean {
-  return indexes.size < wrappers && Math.max(...indexes) === indexes.size - 1;
+  let largest = -1;
+  for (const index of indexes) largest = Math.max(largest, index);
+  return indexes.size < wrappers && largest === indexes.size - 1;
 }
 
 /** A flag variant takes from the base target what it lacks. */

@@ -1,3 +1,4 @@
+import { append } from "../../bytes/append.ts";
 import type { FingerprintTable } from "./fingerprint-table.ts";
 
 /** Two kernels that share fingerprints. */
@@ -112,7 +113,7 @@ class DisjointGroups {
     this.#parents[second] = first;
     into.size = size;
     into.smallest = smallest;
-    into.members.push(...from.members);
+    append(into.members, from.members);
     this.#groups[second] = undefined;
   }
 
