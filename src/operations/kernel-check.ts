@@ -7,7 +7,7 @@ import {
   readCodeObjectHeader,
 } from "../code-object/code-object.ts";
 import { type Finding, type FindingSeverity, findingOrThrow } from "../errors/finding.ts";
-import type { KernelDecompressor } from "../scheme/scheme.ts";
+import type { CanDecompress } from "../scheme/kernel-readers.ts";
 import { targetDisagreement } from "../target/target-agreement.ts";
 
 export interface CheckedKernel {
@@ -35,7 +35,7 @@ export class KernelCheck {
   readonly #ordinal: number;
   readonly #entries: readonly ArchiveEntry[];
   readonly #signal: AbortSignal | undefined;
-  readonly #decompressor: KernelDecompressor;
+  readonly #reader: CanDecompress;
   readonly #findings: Finding[] = [];
   #hashChecked = false;
 
@@ -44,13 +44,13 @@ export class KernelCheck {
     ordinal: number,
     entries: readonly ArchiveEntry[],
     signal: AbortSignal | undefined,
-    decompressor: KernelDecompressor = archive.decompressor,
+    reader: CanDecompress,
   ) {
     this.#archive = archive;
     this.#ordinal = ordinal;
     this.#entries = entries;
     this.#signal = signal;
-    this.#decompressor = decompressor;
+    this.#reader = reader;
   }
 
   async run(): Promise<CheckedKernel> {
@@ -81,7 +81,7 @@ export class KernelCheck {
       onFinding: (finding: Finding) => void this.#findings.push(finding),
     };
     try {
-      return await this.#decompressor.decompressKernel(this.#ordinal, options);
+      return await this.#reader.decompressKernel(this.#ordinal, options);
     } catch (error) {
       this.#findings.push(findingOrThrow(error));
       return undefined;

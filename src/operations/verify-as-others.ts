@@ -1,11 +1,13 @@
 import type { Archive } from "../archive/archive.ts";
+import type { ArchiveEntry } from "../archive/archive-entry.ts";
 import { schemeFields } from "../archive/scheme-fields.ts";
 import { HASH_FIELD_NAMES } from "../archive/kernel-hashes.ts";
 import { type Limits, withDefaultLimits } from "../bytes/limits.ts";
 import { mapOrdered } from "../bytes/map-ordered.ts";
 import { type Finding, findingOrThrow } from "../errors/finding.ts";
+import { KernelReaders } from "../scheme/kernel-readers.ts";
 import type { KernelDecompressor } from "../scheme/scheme.ts";
-import { KernelCheck } from "./kernel-check.ts";
+import { type CheckedKernel, KernelCheck } from "./kernel-check.ts";
 
 /** Optional TOC fields that other readers do not know, and so skip. */
 const OWN_FIELDS: readonly string[] = ["zstd_frame_offsets", ...HASH_FIELD_NAMES];
@@ -43,12 +45,10 @@ export async function readAsOthers(
     const decompressor = openAsOthers(archive, options.limits);
     storedCount = await decompressor.kernelCount({ signal });
     const byOrdinal = Map.groupBy(archive.entries, ({ ordinal }) => ordinal);
-    const kernels = mapOrdered(
-      byOrdinal,
-      options.jobs,
-      ([ordinal, entries]) => new KernelCheck(archive, ordinal, entries, signal, decompressor).run(),
-      signal,
-    );
+    using readers = new KernelReaders(decompressor);
+    const check = ([ordinal, entries]: [number, ArchiveEntry[]]): Promise<CheckedKernel> =>
+      readers.use((reader) => new KernelCheck(archive, ordinal, entries, signal, reader).run());
+    const kernels = mapOrdered(byOrdinal, options.jobs, check, signal);
     for await (const kernel of kernels) {
       for (const finding of kernel.findings) findings.push(finding);
       if (kernel.size !== undefined) sizes.set(kernel.ordinal, kernel.size);

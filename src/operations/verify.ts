@@ -9,6 +9,7 @@ import { LimitError } from "../errors/errors.ts";
 import { type Finding, findingOrThrow, type OnFinding } from "../errors/finding.ts";
 import type { OnProgress } from "../errors/progress.ts";
 import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
+import { KernelReaders } from "../scheme/kernel-readers.ts";
 import { parseTargetId } from "../target/target-id.ts";
 import { type CheckedKernel, KernelCheck, shortId } from "./kernel-check.ts";
 import { judgeReaders, type KernelFacts, type ReaderVerdict } from "./reader-acceptance.ts";
@@ -114,8 +115,9 @@ class Verification {
     const sizes = new Map<number, number>();
     const total = byOrdinal.size + unreferenced;
     let done = 0;
+    using readers = new KernelReaders(archive.decompressor);
     const check = ([ordinal, entries]: KernelGroup): Promise<CheckedKernel> =>
-      new KernelCheck(archive, ordinal, entries, signal).run();
+      readers.use((reader) => new KernelCheck(archive, ordinal, entries, signal, reader).run());
     for await (const kernel of mapOrdered(
       groupsOf(byOrdinal, storedCount),
       this.#options.jobs ?? 4,
