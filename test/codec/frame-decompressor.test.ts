@@ -96,6 +96,24 @@ describe("a frame decompressor", () => {
     decompressor.close();
   });
 
+  it("takes a dictionary in once, and decodes all its frames with it", async () => {
+    const dictionary = codePiece(1, 150_000);
+    const contents = Array.from({ length: 12 }, (_, index) =>
+      index % 3 === 0 ? new Uint8Array() : dictionary.slice(index * 1000, index * 9000 + 500),
+    );
+    assert.ok(zstd.createFrameCompressor && zstd.createFrameDecompressor);
+    const compressor = zstd.createFrameCompressor({ level: 9, windowLog: 19, dictionary });
+    const decompressor = zstd.createFrameDecompressor({ dictionary });
+    for (const content of contents) {
+      const frame = await compressor.compress(content);
+      assert.ok(content.length === 0 || frame.length < content.length / 20 + 50, "the dictionary is used");
+      const decoded = await decompressor.decompress(frame, content.length);
+      assert.ok(Buffer.from(decoded).equals(content));
+    }
+    compressor.close();
+    decompressor.close();
+  });
+
   it("fails when it is closed meanwhile, and leaves nothing that keeps the process alive", async () => {
     const content = codePiece(1, 3_000_000);
     const frame = await frameOf(content);
