@@ -268,7 +268,7 @@ test("a survey reads little of large archives", async () => {
   const report = await diagnose([tree.path]);
   assert.deepEqual(report.findings, []);
   assert.ok(report.bytesRead < report.totalSize / 15, `${report.bytesRead} of ${report.totalSize}`);
-  assert.ok((report.archives[0]?.kernelsChecked ?? 0) > 1);
+  assert.equal(report.archives[0]?.kernelsChecked, 60, "every kernel's first bytes were looked at");
 });
 
 test("files of kernel databases are known by their names", () => {

@@ -15,6 +15,8 @@ import { sampleKernelHeads } from "./kernel-heads.node.ts";
 export interface ArchiveCheckOptions {
   /** Decode every kernel. */
   readonly deep: boolean;
+  /** Of all archives that are looked at, at least 1. */
+  readonly archiveCount: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -23,6 +25,8 @@ const LARGE = 2 ** 31;
 /** Of an archive's bytes so many are read to look at kernels, and in any case so many. */
 const BUDGET_SHARE = 0.02;
 const LEAST_BUDGET = 65536;
+/** All archives together may have so many bytes read: enough to look at every kernel of a small install. */
+const BUDGET_OF_ALL = 32 * 1024 * 1024;
 
 /** Looks at one archive: its TOC, the first bytes of kernels, and who can read it. */
 export async function checkArchive(
@@ -43,7 +47,7 @@ export async function checkArchive(
   const facts = await kernelCountOf(archive, options.signal);
   const checked = options.deep
     ? await checkDeeply(archive, options)
-    : await checkHeads(archive, size * BUDGET_SHARE + LEAST_BUDGET, options);
+    : await checkHeads(archive, headBudget(size, options.archiveCount), options);
   const readers = checked.readers ?? judgeReaders(archive, shallowFacts(archive, facts));
   const findings = [
     ...targetFindings(archive),
@@ -64,6 +68,10 @@ export async function checkArchive(
     readers,
     findings,
   };
+}
+
+function headBudget(size: number, archiveCount: number): number {
+  return Math.max(size * BUDGET_SHARE + LEAST_BUDGET, BUDGET_OF_ALL / archiveCount);
 }
 
 interface CountedKernels {

@@ -203,7 +203,7 @@ class Diagnosis {
     const shelved = await this.#shelf.all();
     const reports: ArchiveReport[] = [];
     const check = async (archive: (typeof shelved)[number]): Promise<ArchiveReport> =>
-      await checkArchive(archive, { deep, signal });
+      await checkArchive(archive, { deep, archiveCount: shelved.length, signal });
     for await (const report of mapOrdered(shelved, deep ? 1 : TOGETHER, check)) {
       reports.push(report);
       append(this.#findings, report.findings);

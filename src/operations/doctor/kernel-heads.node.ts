@@ -37,7 +37,9 @@ export async function* sampleKernelHeads(
     const entries = byOrdinal.get(ordinal) ?? [];
     try {
       const [extent] = await archive.decompressor.storedExtents(ordinal, { signal });
-      const { head, read } = extent ? await readHead(archive, extent, signal) : { head: undefined, read: 0 };
+      const { head, read } = extent
+        ? await readHead(archive, ordinal, extent, signal)
+        : { head: undefined, read: 0 };
       left -= read;
       yield { entries, head, error: undefined };
     } catch (error) {
@@ -100,17 +102,28 @@ interface Head {
   readonly read: number;
 }
 
-async function readHead(archive: Archive, extent: Extent, signal: AbortSignal | undefined): Promise<Head> {
+async function readHead(
+  archive: Archive,
+  ordinal: number,
+  extent: Extent,
+  signal: AbortSignal | undefined,
+): Promise<Head> {
   const { source, schemeName } = archive;
   if (schemeName === "none") {
     const length = Math.min(extent.size, CODE_OBJECT_HEADER_SIZE);
     return { head: await source.read(extent.offset, length, { signal }), read: length };
   }
-  if (schemeName !== "zstd-per-kernel") return { head: undefined, read: 0 };
+  if (schemeName !== "zstd-per-kernel") {
+    const kernel = await archive.decompressor.decompressKernel(ordinal, { signal });
+    return { head: kernel.slice(0, CODE_OBJECT_HEADER_SIZE), read: extent.size };
+  }
   const start = await source.read(extent.offset, Math.min(extent.size, LONGEST_START), { signal });
   const block = firstBlock(start);
   if (block === undefined || block.end > extent.size) return { head: undefined, read: start.length };
-  const bytes = await source.read(extent.offset, block.end, { signal });
+  // Of a block that is stored as it is, its beginning is enough.
+  const end =
+    block.type === RAW_BLOCK ? Math.min(block.end, block.start + CODE_OBJECT_HEADER_SIZE) : block.end;
+  const bytes = await source.read(extent.offset, end, { signal });
   return { head: decodeBlock(bytes, block), read: start.length + bytes.length };
 }
 
