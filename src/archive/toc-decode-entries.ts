@@ -1,8 +1,9 @@
+import { GrowingColumn } from "../bytes/growing-column.ts";
 import { TARGET_COUNT_LIMIT } from "../bytes/limits.ts";
 import { printable } from "../bytes/text.ts";
 import { LimitError } from "../errors/errors.ts";
 import type { MessagePackReader } from "../msgpack/message-pack-reader.ts";
-import { type BinaryColumns, type EntryColumns, GrowingColumn } from "./toc-columns.ts";
+import type { BinaryColumns, EntryColumns } from "./toc-columns.ts";
 import { equalRuns, hashBytes, isUtf8 } from "./toc.ts";
 import { KeyTable } from "./key-table.ts";
 import { EntryKeys, takeEntryKey } from "./toc-entry-keys.ts";

@@ -14,20 +14,24 @@ import type {
   NewSchemeFields,
 } from "../scheme.ts";
 import { type EffortParameters, SMALL_FRAME } from "./effort.ts";
-import { FingerprintCollector } from "./fingerprint-table.ts";
+import { FingerprintCollector, type FingerprintTable } from "./fingerprint-table.ts";
 import { computeFingerprints, type Fingerprints } from "./fingerprints.ts";
 import { createFrameCompressor, FrameCompressors, windowLogFor } from "./frame-compressors.ts";
 import { FrameGraphBuilder } from "./frame-graph-builder.ts";
 import { areMostlySmall, type Plan, type Planner } from "./planner.ts";
 import { buildDictionary } from "./shared-dictionary.ts";
 
-/** What the map phase leaves of a kernel: enough to plan, and a way to read it again. */
-export interface SketchedKernel {
+/** A kernel and a way to read it again. */
+interface KnownKernel {
   readonly id: string;
   readonly size: number;
   readonly hash: bigint;
-  readonly fingerprints: Fingerprints;
   readonly read: KernelInput["read"];
+}
+
+/** What the map phase leaves of a kernel: enough to plan, and a way to read it again. */
+export interface SketchedKernel extends KnownKernel {
+  readonly fingerprints: Fingerprints;
 }
 
 /** Compressed sizes of a sample decide whether the dictionary pays; about this part of its own size is what it costs. */
@@ -75,9 +79,9 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
     area: BlobArea,
     options: FinalizeOptions,
   ): Promise<NewSchemeFields> {
-    const { kernels, ordinals } = await distinctKernels(inputs, options.signal);
+    const { kernels, ordinals, table } = await distinctKernels(inputs, options.signal);
     const sizes = kernels.map(({ size }) => size);
-    const plan = this.#planner.plan({ table: tableOf(kernels), sizes }, this.#effort);
+    const plan = this.#planner.plan({ table, sizes }, this.#effort);
     const dictionary = await this.#worthwhileDictionary(plan, kernels, options);
     const graph = new FrameGraphBuilder();
     // The dictionary stands behind all frames: it may take longer to compress than they do.
@@ -134,7 +138,7 @@ export class CrossKernelCompressor implements KernelCompressor<SketchedKernel> {
   /** The planned dictionary, unless a trial on a sample of the frames shows that it does not pay for its own bytes. */
   async #worthwhileDictionary(
     plan: Plan,
-    kernels: readonly SketchedKernel[],
+    kernels: readonly KnownKernel[],
     options: FinalizeOptions,
   ): Promise<Uint8Array | undefined> {
     if (plan.windows.length === 0) return undefined;
@@ -190,8 +194,13 @@ interface CompressedGroup {
 async function distinctKernels(
   inputs: AsyncIterable<SketchedKernel>,
   signal: AbortSignal | undefined,
-): Promise<{ readonly kernels: readonly SketchedKernel[]; readonly ordinals: readonly number[][] }> {
-  const kernels: SketchedKernel[] = [];
+): Promise<{
+  readonly kernels: readonly KnownKernel[];
+  readonly ordinals: readonly number[][];
+  readonly table: FingerprintTable;
+}> {
+  const kernels: KnownKernel[] = [];
+  const collector = new FingerprintCollector();
   const ordinals: number[][] = [];
   const byHash = new Map<string, number[]>();
   let ordinal = 0;
@@ -203,18 +212,20 @@ async function distinctKernels(
     if (twin === undefined) {
       candidates.push(kernels.length);
       byHash.set(key, candidates);
-      kernels.push(input);
+      const { id, size, hash, read } = input;
+      kernels.push({ id, size, hash, read });
+      collector.add(input.fingerprints); // which keeps no more of them than it has room for
       ordinals.push([ordinal]);
     } else ordinals[twin]?.push(ordinal);
     ordinal += 1;
   }
-  return { kernels, ordinals };
+  return { kernels, ordinals, table: collector.finish() };
 }
 
 async function findTwin(
   input: SketchedKernel,
   candidates: readonly number[],
-  kernels: readonly SketchedKernel[],
+  kernels: readonly KnownKernel[],
   signal: AbortSignal | undefined,
 ): Promise<number | undefined> {
   for (const candidate of candidates) {
@@ -224,14 +235,8 @@ async function findTwin(
   return undefined;
 }
 
-function tableOf(kernels: readonly SketchedKernel[]): ReturnType<FingerprintCollector["finish"]> {
-  const collector = new FingerprintCollector();
-  for (const { fingerprints } of kernels) collector.add(fingerprints);
-  return collector.finish();
-}
-
 async function readKernel(
-  kernels: readonly SketchedKernel[],
+  kernels: readonly KnownKernel[],
   kernel: number,
   options: ReadOptions,
 ): Promise<Uint8Array> {
@@ -243,7 +248,7 @@ async function readKernel(
 /** The bytes of a group's kernels, one after the other; in the buffer, when one is given. */
 async function readGroup(
   group: readonly number[],
-  kernels: readonly SketchedKernel[],
+  kernels: readonly KnownKernel[],
   { signal, buffer }: ReadOptions,
 ): Promise<Uint8Array> {
   const [only] = group;

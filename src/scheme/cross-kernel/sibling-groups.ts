@@ -1,4 +1,5 @@
 import { append } from "../../bytes/append.ts";
+import { GrowingColumn } from "../../bytes/growing-column.ts";
 import type { FingerprintTable } from "./fingerprint-table.ts";
 
 /** Two kernels that share fingerprints. */
@@ -22,6 +23,10 @@ const COMMON = 256;
 /** Kernels remembered for one fingerprint. */
 const POSTING_LIMIT = 64;
 const LEAST_SHARED = 2;
+/** Pairs that are considered for one kernel. */
+const PARTNER_LIMIT = 32;
+/** Who shares more fingerprints than this is as close as can be. */
+const MOST_COUNTED = 1024;
 
 /**
  * Puts kernels together that share much which no dictionary holds: the closest pairs first, as long as the groups stay
@@ -49,13 +54,13 @@ export function groupSiblings(
   return groups.finish();
 }
 
-/** Pairs of kernels by shared fingerprints, most first. */
+/** Pairs of kernels by shared fingerprints, most first: for each kernel those with the closest kernels before it. */
 function findPairs(
   table: FingerprintTable,
   kernelCounts: Uint16Array,
   covered: Uint8Array | undefined,
-): readonly Pair[] {
-  const pairs: Pair[] = [];
+): Iterable<Pair> {
+  const pairs = new PairList();
   // By fingerprint a linked list of the kernels that have it: the last one's place in `kernels` and `next`.
   const heads = new Int32Array(table.distinct).fill(-1);
   const lengths = new Uint8Array(table.distinct);
@@ -82,13 +87,48 @@ function findPairs(
       kernels.push(kernel);
       heads[number] = next.length - 1;
     }
-    for (const other of met) {
-      const count = shared[other] ?? 0;
-      if (count >= LEAST_SHARED) pairs.push({ a: other, b: kernel, shared: count });
-      shared[other] = 0;
-    }
+    for (const other of closest(met, shared)) pairs.add(other, kernel, shared[other] ?? 0);
+    for (const other of met) shared[other] = 0;
   });
-  return pairs.toSorted((x, y) => y.shared - x.shared || x.a - y.a || x.b - y.b);
+  return pairs.sorted();
+}
+
+/** Those that share the most; a kernel's group has no room for more. Counted, not sorted: there may be thousands. */
+function closest(met: readonly number[], shared: Uint32Array): readonly number[] {
+  const sharedBy = (other: number): number => Math.min(shared[other] ?? 0, MOST_COUNTED);
+  const close = met.filter((other) => sharedBy(other) >= LEAST_SHARED);
+  if (close.length <= PARTNER_LIMIT) return close;
+  const counts = new Uint32Array(MOST_COUNTED + 1);
+  for (const other of close) counts[sharedBy(other)] = (counts[sharedBy(other)] ?? 0) + 1;
+  let threshold = MOST_COUNTED;
+  let room = PARTNER_LIMIT;
+  for (; room > (counts[threshold] ?? 0); threshold--) room -= counts[threshold] ?? 0;
+  return close.filter((other) => {
+    if (sharedBy(other) === threshold) return room-- > 0;
+    return sharedBy(other) > threshold;
+  });
+}
+
+/** Pairs as columns of numbers: there may be millions. */
+class PairList {
+  readonly #first = new GrowingColumn((length) => new Uint32Array(length), 1024);
+  readonly #second = new GrowingColumn((length) => new Uint32Array(length), 1024);
+  readonly #shared = new GrowingColumn((length) => new Uint32Array(length), 1024);
+
+  add(a: number, b: number, shared: number): void {
+    this.#first.push(a);
+    this.#second.push(b);
+    this.#shared.push(shared);
+  }
+
+  *sorted(): Generator<Pair> {
+    const [first, second, shared] = [this.#first, this.#second, this.#shared];
+    const order = Uint32Array.from({ length: first.length }, (_, index) => index);
+    order.sort(
+      (x, y) => shared.at(y) - shared.at(x) || first.at(x) - first.at(y) || second.at(x) - second.at(y),
+    );
+    for (const index of order) yield { a: first.at(index), b: second.at(index), shared: shared.at(index) };
+  }
 }
 
 /** Union-find over kernels, with what a merge has to know of each group. */
