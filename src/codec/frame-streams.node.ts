@@ -12,6 +12,7 @@ import type {
   FrameDecompressorOptions,
   ZstdCodec,
 } from "./codec.ts";
+import { scanZstdFrame } from "./zstd-frame.ts";
 
 /** Output of a frame compressor is taken in pieces of this size. */
 const PIECE_SIZE = 65536;
@@ -52,13 +53,7 @@ export class StreamFrameCompressor implements FrameCompressor {
 
   async compress(bytes: Uint8Array): Promise<Uint8Array> {
     this.#pieces = [];
-    await new Promise<void>((resolve, reject) => {
-      this.#stream.write(bytes, (error) => {
-        const failure = error ?? this.#failure;
-        if (failure) reject(failure);
-        else resolve();
-      });
-    });
+    await writeAll(this.#stream, bytes, () => this.#failure);
     return Buffer.concat(this.#pieces);
   }
 
@@ -82,6 +77,7 @@ export class StreamFrameDecompressor implements FrameDecompressor {
   #pieces: Uint8Array[] = [];
   #received = 0;
   #wanted = 0;
+  #isClosed = false;
   #failure: Error | undefined;
 
   constructor(zstd: Pick<ZstdCodec, "decompress">, options: FrameDecompressorOptions = {}) {
@@ -90,33 +86,31 @@ export class StreamFrameDecompressor implements FrameDecompressor {
   }
 
   async decompress(frame: Uint8Array, size: number): Promise<Uint8Array> {
+    if (this.#isClosed) throw new Error("the decompressor was closed");
     if (size === 0 || size > LARGEST_KEPT) return await this.#zstd.decompress(frame, size, this.#options);
     const stream = this.#streamFor(size);
     this.#pieces = [];
     this.#received = 0;
     this.#wanted = size;
     try {
-      await new Promise<void>((resolve, reject) => {
-        stream.once("close", reject); // an error closes the stream, and so may its owner
-        stream.write(frame, (error) => {
-          stream.off("close", reject);
-          const failure = error ?? this.#failure;
-          if (failure) reject(failure);
-          else resolve();
-        });
-      });
+      await writeAll(stream, frame, () => this.#failure);
     } catch (error) {
-      this.close();
-      throw this.#failure ?? error ?? new Error("the decompressor was closed");
+      this.#forget();
+      throw error;
     }
     if ("_outOffset" in stream) stream._outOffset = 0;
-    // A frame that is not whole leaves the stream in its middle.
-    if (this.#received !== size) this.close();
+    // A frame that is not whole leaves the stream in its middle; of one that lacks just its checksum, nothing else tells.
+    if (this.#received !== size || !isWhole(frame)) this.#forget();
     const [first = new Uint8Array(0)] = this.#pieces;
     return this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces);
   }
 
   close(): void {
+    this.#isClosed = true;
+    this.#forget();
+  }
+
+  #forget(): void {
     this.#stream?.destroy();
     this.#stream = undefined;
   }
@@ -124,7 +118,7 @@ export class StreamFrameDecompressor implements FrameDecompressor {
   #streamFor(size: number): ZstdDecompress {
     // One byte more, so that the buffer is never full: zstd decodes a whole frame in one pass where it fits.
     if (this.#stream && size < this.#room) return this.#stream;
-    this.close();
+    this.#forget();
     this.#failure = undefined;
     this.#room = Math.min(LARGEST_KEPT, Math.max(size + (size >>> 2), 2 * this.#room)) + SMALLEST_CHUNK;
     const stream = createZstdDecompress({
@@ -149,5 +143,33 @@ export class StreamFrameDecompressor implements FrameDecompressor {
       this.#failure ??= Object.assign(error, { code: "ERR_BUFFER_TOO_LARGE" }); // as zlib's own
       stream.destroy();
     } else this.#pieces.push(new Uint8Array(piece.buffer, piece.byteOffset, piece.length));
+  }
+}
+
+/** Writes to a stream of zlib and waits until all was taken. An error closes the stream, and so may its owner. */
+async function writeAll(
+  stream: ZstdCompress | ZstdDecompress,
+  bytes: Uint8Array,
+  failure: () => Error | undefined,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const fail = (): void => reject(failure() ?? new Error("the stream was closed"));
+    stream.once("close", fail); // after an error the callback is never called
+    stream.write(bytes, (error) => {
+      stream.off("close", fail);
+      const reason = error ?? failure();
+      if (reason) reject(reason);
+      else resolve();
+    });
+  });
+}
+
+/** Whether the bytes hold a whole frame, its checksum included. */
+function isWhole(frame: Uint8Array): boolean {
+  try {
+    const { start, size } = scanZstdFrame(frame);
+    return start + size === frame.length;
+  } catch {
+    return false; // then the decoder is the one to say why
   }
 }

@@ -89,7 +89,7 @@ async function inStoredOrder(
   signal: AbortSignal | undefined,
 ): Promise<readonly (readonly ArchiveEntry[])[]> {
   const size = groups.reduce((sum, [first]) => sum + (first?.originalSize ?? 0), 0);
-  if ((archive.decompressor.kernelsPerFrame ?? 1) <= 1 || size <= KEPT_WHILE_READING) return groups;
+  if (!archive.decompressor.frameOf || size <= KEPT_WHILE_READING) return groups;
   const placed: { readonly group: readonly ArchiveEntry[]; readonly offset: number }[] = [];
   for (const group of groups) {
     const [extent] = await archive.decompressor.storedExtents(group[0]?.ordinal ?? 0, { signal });
@@ -138,19 +138,20 @@ async function* decodedKernels(
   const firsts = groups.flatMap(([first]) => (first ? [first] : []));
   let index = 0;
   const reading = archive.readKernels({ entries: firsts, jobs, reuseMemory: true, checkHash: true, signal });
-  for await (const { entry: first, bytes: decoded } of reading) {
+  for await (const { entry: first, bytes } of reading) {
     const entries = groups[index++] ?? [];
-    const size = decoded.length;
+    const size = bytes.length;
     for (const { originalSize, id } of entries) {
       if (originalSize !== undefined && originalSize !== size)
         throw wrongSize(archive, id, originalSize, size);
     }
-    let isHere = true;
+    // The writer keeps `read` to the end, so what it refers to has to be given up.
+    let decoded: Uint8Array | undefined = bytes;
     yield {
       kernel: {
         size,
         read: async (options) => {
-          if (!isHere) return await archive.readKernel(first, { signal: options?.signal, checkHash: true });
+          if (!decoded) return await archive.readKernel(first, { signal: options?.signal, checkHash: true });
           const buffer = options?.buffer;
           if (!buffer || buffer.length < size) return decoded.slice();
           buffer.set(decoded);
@@ -164,7 +165,7 @@ async function* decodedKernels(
         fields: entry.encodedFields(),
       })),
     };
-    isHere = false; // the memory is used for the next kernel
+    decoded = undefined; // its memory may be used for the next kernel
   }
 }
 
