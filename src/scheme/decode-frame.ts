@@ -19,6 +19,8 @@ export interface FrameContext {
   readonly dictionary?: Uint8Array | undefined;
   /** One that has taken in the dictionary, and decodes into memory of its own: the content is valid until its next use. */
   readonly frameDecompressor?: FrameDecompressor | undefined;
+  /** Refuse what is merely odd: a frame that does not state its content's size, skippable frames in front. */
+  readonly strict?: boolean | undefined;
   readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -65,6 +67,11 @@ export async function decodeFrame(bytes: Uint8Array, context: FrameContext): Pro
       found: contentSize,
     });
   }
+  if (context.strict && (contentSize === undefined || frame.skippedBytes > 0)) {
+    const what =
+      contentSize === undefined ? "does not state its content's size" : "has skippable frames in front";
+    throw new FormatError("DECOMPRESSION_FAILED", `the frame ${what}`, place);
+  }
   if (contentSize === undefined) {
     const message = `${context.field} does not state its content's size`;
     context.onFinding?.({ severity: "warning", code: "NO_CONTENT_SIZE", message, ...place });
@@ -92,6 +99,7 @@ async function decompress(
   context: FrameContext,
 ): Promise<Uint8Array> {
   const { codecs, limit, expectedSize, dictionary, frameDecompressor, signal } = context;
+  signal?.throwIfAborted(); // whoever is aborted may have closed the decompressor
   const zstd = requireCodec(codecs, "zstd");
   if (contentSize === undefined)
     return await zstd.decompressUnsized(frame, Math.min(limit, expectedSize ?? limit), {

@@ -19,6 +19,7 @@ static void head(uint64_t *data, uint64_t *nested) {
   if (tag <= 0x8f) *nested = 2u * (tag & 0x0f);
   else if (tag <= 0x9f) *nested = tag & 0x0f;
   else if (tag <= 0xbf) *data = tag & 0x1f;
+  else if (tag == 0xc1) exit(2); /* never used */
   else if (tag <= 0xc6) *data = take(1 << (tag - 0xc4));
   else if (tag <= 0xc9) *data = take(1 << (tag - 0xc7)) + 1;
   else if (tag == 0xca) *data = 4;

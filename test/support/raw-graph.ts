@@ -156,7 +156,7 @@ export function exoticGraphs(): Readonly<Record<string, RawGraph>> {
         ],
         [
           [0, 11_999, 1],
-          [0, 12_000, 0],
+          [1, 0, 1],
         ],
       ],
       depth: 3,

@@ -7,6 +7,8 @@ export class ContentCache {
   readonly #contents = new Map<number, Uint8Array>();
   readonly #decoding = new Map<number, Promise<Uint8Array>>();
   #size = 0;
+  /** The last content over the budget: without it, each kernel of a very large frame would decode all of it. */
+  #largest: { readonly frame: number; readonly content: Uint8Array } | undefined;
 
   constructor(budget: number) {
     this.#budget = budget;
@@ -14,6 +16,7 @@ export class ContentCache {
 
   /** The frame's content, decoded by `decode` unless it is here. A failure is not kept. */
   async get(frame: number, decode: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    if (frame === this.#largest?.frame) return this.#largest.content;
     const content = this.#contents.get(frame);
     if (content) {
       this.#contents.delete(frame); // to the end: it was used last
@@ -33,8 +36,18 @@ export class ContentCache {
     }
   }
 
+  clear(): void {
+    this.#contents.clear();
+    this.#largest = undefined;
+    this.#size = 0;
+  }
+
   #keep(frame: number, content: Uint8Array): void {
-    if (content.length > this.#budget) return;
+    if (this.#budget === 0) return;
+    if (content.length > this.#budget) {
+      this.#largest = { frame, content };
+      return;
+    }
     this.#contents.set(frame, content);
     this.#size += content.length;
     for (const [oldest, { length }] of this.#contents) {

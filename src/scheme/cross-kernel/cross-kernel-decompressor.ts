@@ -1,4 +1,5 @@
 import type { Extent } from "../../bytes/extent.ts";
+import { abortable } from "../../bytes/abortable.ts";
 import type { Codecs, FrameDecompressor } from "../../codec/codec.ts";
 import { FormatError, LimitError } from "../../errors/errors.ts";
 import type { OnFinding } from "../../errors/finding.ts";
@@ -38,7 +39,8 @@ export class CrossKernelDecompressor implements KernelDecompressor {
   constructor(codecs: Codecs, fields: SchemeFields, context: DecompressorContext, cacheSize: number) {
     this.#codecs = codecs;
     this.#context = context;
-    this.graph = new FrameGraph(fields, context.source.name);
+    const { source, limits } = context;
+    this.graph = new FrameGraph(fields, { file: source.name, mostKernels: limits.kernelCount });
     this.#cache = new ContentCache(cacheSize);
     this.#dictionaries = new Set(this.graph.frames.flatMap(({ dictionaries }) => dictionaries));
     this.#shared = sharedFrames(this.graph, this.#dictionaries);
@@ -57,7 +59,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     options.signal?.throwIfAborted();
     const slices = this.#slices(ordinal, options.id);
     const size = slices.reduce((sum, slice) => sum + slice.size, 0);
-    this.#checkSize(size, ordinal, options);
+    this.#checkSize(size, slices, ordinal, options);
     const [only] = slices;
     if (slices.length === 1 && only) return cut(await this.#content(only.frame, options), only);
     // Each frame once, however many slices of it there are: a hostile archive may have very many.
@@ -89,7 +91,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
         if (!slice || slices.length !== 1 || this.#dictionaries.has(slice.frame))
           return await this.decompressKernel(ordinal, options);
         options.signal?.throwIfAborted();
-        this.#checkSize(slice.size, ordinal, options);
+        this.#checkSize(slice.size, slices, ordinal, options);
         const content =
           workspace.contentOf(slice.frame) ?? (await this.#decode(slice.frame, options, workspace));
         return content.subarray(slice.offset, slice.offset + slice.size);
@@ -116,6 +118,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
 
   close(): void {
     this.#decompressors.close();
+    this.#cache.clear();
   }
 
   #slices(ordinal: number, id: string | undefined): readonly Slice[] {
@@ -123,7 +126,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     return this.graph.kernels[ordinal] ?? [];
   }
 
-  #checkSize(size: number, ordinal: number, options: DecompressOptions): void {
+  #checkSize(size: number, slices: readonly Slice[], ordinal: number, options: DecompressOptions): void {
     const { source, limits } = this.#context;
     const place = { file: source.name, field: `slices of kernel ${options.id ?? ordinal}` };
     if (options.expectedSize !== undefined && options.expectedSize !== size) {
@@ -140,14 +143,21 @@ export class CrossKernelDecompressor implements KernelDecompressor {
         found: size,
       });
     }
+    const needed = this.graph.decodedSize(slices);
+    if (needed > limits.bundleSize) {
+      throw new LimitError("LIMIT_EXCEEDED", "the frames that the kernel needs are larger than the limit", {
+        ...place,
+        expected: `at most ${limits.bundleSize} bytes together`,
+        found: needed,
+      });
+    }
   }
 
   async #content(frame: number, options: DecompressOptions): Promise<Uint8Array> {
     if (!this.#shared.has(frame)) return await this.#decode(frame, options);
     // Others may wait for a shared frame: one caller's abort must not fail them.
-    const content = await this.#cache.get(frame, () => this.#decode(frame, { onFinding: options.onFinding }));
-    options.signal?.throwIfAborted();
-    return content;
+    const decoding = this.#cache.get(frame, () => this.#decode(frame, { onFinding: options.onFinding }));
+    return await abortable(decoding, options.signal);
   }
 
   async #decode(index: number, options: DecompressOptions, workspace?: FrameWorkspace): Promise<Uint8Array> {
@@ -156,13 +166,17 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     const { extent, contentSize, dictionaries } = frame;
     const field = `frame ${index}`;
     this.#checkExtent(extent, field);
-    const [stored, ...contents] = await Promise.all([
-      source.read(extent.offset, extent.size, {
-        signal: options.signal,
-        buffer: workspace?.bufferFor(extent.size),
-      }),
+    const reading = source.read(extent.offset, extent.size, {
+      signal: options.signal,
+      buffer: workspace?.bufferFor(extent.size),
+    });
+    const needed = [
+      reading,
       ...dictionaries.map((dictionary) => this.#content(dictionary, options)),
-    ]);
+    ] as const;
+    // A reader's memory is used again as soon as this rejects: nothing may then still write to it.
+    if (workspace) await Promise.allSettled(needed);
+    const [stored, ...contents] = await Promise.all(needed);
     const dictionary = this.#dictionary(contents, field);
     const decode = (frameDecompressor: FrameDecompressor | undefined): Promise<Uint8Array> =>
       decodeFrame(stored, {
@@ -173,6 +187,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
         expectedSize: contentSize,
         sizeField: "content size",
         limit: limits.bundleSize,
+        strict: true,
         dictionary,
         frameDecompressor,
         onFinding: options.onFinding,

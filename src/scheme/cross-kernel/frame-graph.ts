@@ -1,6 +1,6 @@
 import type { Extent } from "../../bytes/extent.ts";
 import { VarintReader } from "../../bytes/varint.ts";
-import { FormatError, type FormatErrorCode } from "../../errors/errors.ts";
+import { FormatError, type FormatErrorCode, LimitError } from "../../errors/errors.ts";
 import type { SchemeFields } from "../scheme.ts";
 
 /**
@@ -43,6 +43,15 @@ export const CROSS_KERNEL_FIELDS: readonly string[] = [
   "cross_depth",
 ];
 
+/** The archive that the tables are from. */
+export interface GraphPlace {
+  readonly file: string;
+  readonly mostKernels: number;
+}
+
+const NO_DICTIONARIES: readonly number[] = [];
+const NO_SLICES: readonly Slice[] = [];
+
 /** The tables of an archive, checked as a whole when they are read. */
 export class FrameGraph {
   readonly frames: readonly Frame[];
@@ -50,10 +59,19 @@ export class FrameGraph {
   readonly kernels: readonly (readonly Slice[])[];
   readonly depth: number;
   readonly #file: string;
+  readonly #place: GraphPlace;
 
-  /** @throws FormatError, also for graphs that no writer may make: `FRAME_GRAPH` */
-  constructor(fields: SchemeFields, file: string) {
-    this.#file = file;
+  /** By frame, once it was asked for: see `decodedSize`. */
+  readonly #decodedSizes = new Map<number, number>();
+
+  /**
+   * @throws FormatError, also for graphs that no writer may make: `FRAME_GRAPH`
+   * @throws LimitError for more than `mostKernels` frames, kernels or slices: each takes far more memory than the few bytes
+   * of its entry
+   */
+  constructor(fields: SchemeFields, place: GraphPlace) {
+    this.#file = place.file;
+    this.#place = place;
     this.depth = fields.reader("cross_depth").unsigned("cross_depth");
     if (this.depth > DEPTH_LIMIT) {
       throw this.#wrong(
@@ -73,6 +91,29 @@ export class FrameGraph {
     const frame = this.frames[index];
     if (!frame) throw new RangeError(`there is no frame ${index}`);
     return frame;
+  }
+
+  /**
+   * The most bytes that are decoded and joined to get at slices: contents of their frames, of the dictionaries and
+   * those' dictionaries, and once more what is joined of two.
+   */
+  decodedSize(slices: readonly Slice[]): number {
+    const frames =
+      slices.length === 1 ? slices : slices.filter(({ frame }, at) => frame !== slices[at - 1]?.frame);
+    return frames.reduce((sum, { frame }) => sum + this.#decodedSize(frame), 0);
+  }
+
+  #decodedSize(frame: number): number {
+    const known = this.#decodedSizes.get(frame);
+    if (known !== undefined) return known;
+    const { contentSize, dictionaries } = this.frame(frame);
+    let size = contentSize;
+    for (const dictionary of dictionaries) {
+      const joined = dictionaries.length > 1 ? this.frame(dictionary).contentSize : 0;
+      size += this.#decodedSize(dictionary) + joined;
+    }
+    this.#decodedSizes.set(frame, size);
+    return size;
   }
 
   /** The frames that have to be decoded for these: they themselves and what they depend on, each once. */
@@ -96,9 +137,13 @@ export class FrameGraph {
     while (reader.remaining > 0) {
       const size = reader.next("stored size");
       const contentSize = reader.next("content size");
-      const dictionaries = [reader.next("first dictionary"), reader.next("second dictionary")]
-        .filter((dictionary) => dictionary !== 0)
-        .map((dictionary) => dictionary - 1);
+      const first = reader.next("first dictionary");
+      const second = reader.next("second dictionary");
+      const dictionaries =
+        first + second === 0
+          ? NO_DICTIONARIES
+          : [first, second].filter((dictionary) => dictionary !== 0).map((dictionary) => dictionary - 1);
+      this.#checkCount(frames.length, "frames", field);
       frames.push({ extent: { offset, size }, contentSize, dictionaries });
       offset += size;
     }
@@ -123,8 +168,14 @@ export class FrameGraph {
     const field = "cross_kernels";
     const reader = new VarintReader(fields.reader(field).binary(field), { file: this.#file, field });
     const kernels: (readonly Slice[])[] = [];
+    let sliceCount = 0;
     while (reader.remaining > 0) {
+      this.#checkCount(kernels.length, "kernels", field);
       const count = reader.next("number of slices");
+      if (count === 0) {
+        kernels.push(NO_SLICES);
+        continue;
+      }
       const slices: Slice[] = [];
       for (let index = 0; index < count; index++) {
         const slice = {
@@ -132,7 +183,8 @@ export class FrameGraph {
           offset: reader.next("offset"),
           size: reader.next("size"),
         };
-        this.#checkSlice(slice, `${field}[${kernels.length}][${index}]`);
+        this.#checkCount(sliceCount++, "slices", field);
+        this.#checkSlice(slice, `${field}[${kernels.length}][${index}]`, count > 1);
         slices.push(slice);
       }
       kernels.push(slices);
@@ -140,7 +192,22 @@ export class FrameGraph {
     return kernels;
   }
 
-  #checkSlice({ frame, offset, size }: Slice, field: string): void {
+  #checkCount(count: number, what: string, field: string): void {
+    const { file, mostKernels } = this.#place;
+    if (count < mostKernels) return;
+    throw new LimitError("LIMIT_EXCEEDED", `the archive has more ${what} than are read`, {
+      file,
+      field,
+      expected: `at most ${mostKernels} ${what}`,
+      hint: "Raise the limit (option limits.kernelCount) if the archive is trusted.",
+    });
+  }
+
+  #checkSlice({ frame, offset, size }: Slice, field: string, isOneOfSeveral: boolean): void {
+    if (size === 0 && isOneOfSeveral) {
+      // Millions of them would take no byte of a kernel, and all the time.
+      throw this.#wrong("FRAME_GRAPH", field, "a slice among others is empty", "at least 1", 0);
+    }
     const content = this.frames[frame]?.contentSize;
     if (content === undefined) {
       throw this.#wrong(

@@ -12,6 +12,7 @@ export class FrameWorkspace {
   #dictionaries = "";
   #frame: number | undefined;
   #content: Uint8Array = new Uint8Array();
+  #isClosed = false;
 
   constructor(zstd: ZstdCodec | undefined) {
     this.#zstd = zstd;
@@ -34,6 +35,7 @@ export class FrameWorkspace {
     dictionary: Uint8Array | undefined,
     decode: (decompressor: FrameDecompressor | undefined) => Promise<Uint8Array>,
   ): Promise<Uint8Array> {
+    if (this.#isClosed) throw new Error("the reader was closed");
     this.#frame = undefined; // its memory is written over, whatever comes of it
     const wanted = frame.dictionaries.join();
     if (!this.#decompressor || this.#dictionaries !== wanted) {
@@ -48,6 +50,7 @@ export class FrameWorkspace {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#frame = undefined;
     this.#decompressor?.close();
     this.#decompressor = undefined;

@@ -93,6 +93,19 @@ const REFUSED_ON_OPENING: Readonly<Record<string, Refusal>> = {
     "FRAME_GRAPH",
     /^cross_frames\[3\]$/,
   ],
+  "an empty slice among others": [
+    {
+      ...SOUND,
+      kernels: [
+        [
+          [1, 0, 5],
+          [1, 5, 0],
+        ],
+      ],
+    },
+    "FRAME_GRAPH",
+    /^cross_kernels\[0\]\[1\]$/,
+  ],
   "a frame as its own dictionary": [withFrame(0, { table: [1, 0] }), "FRAME_GRAPH", /^cross_frames\[0\]$/],
   "its own second dictionary": [withFrame(2, { table: [4, 3] }), "FRAME_GRAPH", /^cross_frames\[2\]$/],
   "a dictionary that is not there": [withFrame(0, { table: [5, 0] }), "FRAME_GRAPH", /^cross_frames\[0\]$/],
@@ -222,11 +235,15 @@ const REFUSED_ON_READING: Readonly<Record<string, Refusal>> = {
     "SIZE_MISMATCH",
     /^frame 0/,
   ],
-  "a content size of 4 GiB": [withFrame(0, { contentSize: 2 ** 32 - 1 }), "SIZE_MISMATCH", /^frame 0/],
+  "a content size of 4 GiB": [
+    withFrame(0, { contentSize: 2 ** 32 - 1 }),
+    "LIMIT_EXCEEDED",
+    /^slices of kernel a\.so#0/,
+  ],
   "a frame and a table that both claim 4 GiB": [
     withFrame(0, { contentSize: 2 ** 32 - 1, stored: lyingFrame(2 ** 32 - 1), storedSize: 13 }),
-    "DECOMPRESSION_FAILED",
-    /^frame 0$/,
+    "LIMIT_EXCEEDED",
+    /^slices of kernel a\.so#0/,
   ],
   "a frame and a table that both claim a GiB": [
     withFrame(0, { contentSize: 2 ** 30, stored: lyingFrame(2 ** 30) }),
@@ -314,6 +331,46 @@ describe("a hostile graph", () => {
     });
   }
 
+  it("with dictionaries that are over the limit together is refused before any is decoded", async () => {
+    const half = 2 ** 31;
+    const framesTable = concat(
+      varints(STORED[0]!.length, SIZE, 3, 4),
+      varints(STORED[1]!.length, SIZE, 3, 0),
+      varints(STORED[2]!.length, half, 0, 0),
+      varints(STORED[3]!.length, half, 0, 0),
+    );
+    const codecs = new CountingCodecs();
+    const archive = await openArchive(memorySource(graphArchive({ ...SOUND, depth: 3, framesTable })), {
+      schemes: [zstdCrossKernel({ codecs })],
+    });
+    const error = await kpackError(
+      async () => await archive.decompressor.decompressKernel(0),
+      "LIMIT_EXCEEDED",
+      /^slices of kernel 0$/,
+    );
+    assert.equal(error.found, SIZE + 4 * half, "each dictionary decoded, and joined");
+    assert.deepEqual(codecs.take(), []);
+  });
+
+  it("with more frames, kernels or slices than are read is refused", async () => {
+    const four: RawGraph = { ...SOUND, entries: map() };
+    const kernels = [[[1, 0, 5]], [], [], [], []] as const;
+    const slices = [Array.from({ length: 5 }, (_, index) => [1, index, 1] as const)];
+    for (const [graph, field] of [
+      [{ ...four, kernels: [] }, "cross_frames"],
+      [{ ...four, frames: SOUND.frames.slice(2), kernels: kernels.slice(1) }, "cross_kernels"],
+      [{ ...four, frames: SOUND.frames.slice(2), kernels: slices }, "cross_kernels"],
+    ] as const) {
+      const open = async (kernelCount: number): Promise<unknown> =>
+        await openArchive(memorySource(graphArchive(graph)), {
+          schemes: [zstdCrossKernel({ codecs: new CountingCodecs() })],
+          limits: { kernelCount },
+        });
+      await kpackError(async () => await open(3), "LIMIT_EXCEEDED", new RegExp(`^${field}$`));
+      await open(5);
+    }
+  });
+
   for (const [name, [graph, code, field]] of Object.entries(REFUSED_ON_READING)) {
     it(`is refused when its kernel is read, and no other is: ${name}`, async () => {
       const codecs = new CountingCodecs();
@@ -388,7 +445,7 @@ describe("a hostile graph", () => {
     await kpackError(
       async () => await archive.decompressor.decompressKernel(0),
       "LIMIT_EXCEEDED",
-      /^frame 0$/,
+      /^slices of kernel 0$/,
     );
     assert.deepEqual(codecs.take(), []);
     const permissive = await openArchive(memorySource(bytes), { schemes: [scheme] });
