@@ -39,7 +39,10 @@ export interface ReadKernelOptions {
 
 /** How many kernels are read one after another. */
 export interface ReadKernelsOptions extends ReadKernelOptions {
-  /** How many kernels are read and decoded at once. @default 4 */
+  /**
+   * How many kernels are read and decoded at once; where kernels share frames up to three times as many, since several
+   * wait for one frame. @default 4, or 3 where kernels share frames or memory is used again
+   */
   readonly jobs?: number | undefined;
   /**
    * Decode into memory that is used again: about twice as fast where kernels are large. The bytes of a kernel are then

@@ -2,12 +2,13 @@
 export interface Limits {
   /** Decompressed size of one kernel in bytes. @default 2 GiB */
   readonly kernelSize: number;
-  /** Decompressed size of one compressed bundle, or of a frame that kernels share, in bytes. @default 4 GiB */
+  /** Decompressed size of one compressed bundle, or of all frames that one kernel needs, in bytes. @default 4 GiB */
   readonly bundleSize: number;
   /** Size of an archive's table of contents in bytes. @default 256 MiB */
   readonly tocSize: number;
   /**
-   * Stored kernels, and entries of the table of contents, of an archive that `verifyArchive` goes through.
+   * Stored kernels, and entries of the table of contents, of an archive that `verifyArchive` goes through; frames, kernels
+   * and slices that the tables of `zstd-cross-kernel` may have.
    * @default 4 Mi (4,194,304)
    */
   readonly kernelCount: number;

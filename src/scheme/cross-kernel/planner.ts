@@ -34,6 +34,16 @@ export const PLANNER_NAMES: readonly PlannerName[] = ["auto", "dictionary", "sib
 /** Four kernels of one size may be a group: one for each of four sibling targets. */
 const GROUPING: GroupOptions = { spread: 4.25, floor: 48 * 1024 };
 
+/** Which kernels are packed into blocks, in bytes, and how large these get. */
+interface BlockOptions {
+  readonly below: number;
+  readonly blockSize: number;
+}
+
+const SMALL: BlockOptions = { below: GROUPING.floor / 4, blockSize: GROUPING.floor };
+/** A frame of its own and its entry take more than a hundredth of such a kernel. */
+const TINY: BlockOptions = { below: 2048, blockSize: 16 * 1024 };
+
 /** A dictionary may be this part of all kernels at most. */
 const DICTIONARY_SHARE = 0.25;
 
@@ -80,7 +90,7 @@ const auto: Planner = {
       ({ windows, covered, gain } = coverFingerprints(table, sizes, countGroups(table, groups), options));
       groups = groupSiblings(table, sizes, kernelCounts, covered, GROUPING);
     }
-    return { groups, windows, gain };
+    return { groups: packLone(groups, sizes, TINY), windows, gain };
   },
 };
 
@@ -89,17 +99,24 @@ const blocks: Planner = {
   name: "blocks",
   plan(input, effort) {
     const plan = auto.plan(input, effort);
-    const { sizes } = input;
-    const isLoneAndSmall = (group: readonly number[]): boolean =>
-      group.length === 1 && (sizes[group[0] ?? 0] ?? 0) < GROUPING.floor / 4;
-    const others = plan.groups.filter((group) => !isLoneAndSmall(group));
-    const packed = fillBlocks(plan.groups.filter(isLoneAndSmall).flat(), sizes, GROUPING.floor);
-    const groups = [...others, ...packed].toSorted((a, b) => (a[0] ?? 0) - (b[0] ?? 0));
-    return { ...plan, groups };
+    return { ...plan, groups: packLone(plan.groups, input.sizes, SMALL) };
   },
 };
 
 export const PLANNERS: Readonly<Record<PlannerName, Planner>> = { auto, dictionary, siblings, blocks };
+
+/** Puts kernels that are alone and small into common frames, in ordinal order. */
+function packLone(
+  groups: readonly (readonly number[])[],
+  sizes: readonly number[],
+  { below, blockSize }: BlockOptions,
+): readonly (readonly number[])[] {
+  const isLoneAndSmall = (group: readonly number[]): boolean =>
+    group.length === 1 && (sizes[group[0] ?? 0] ?? 0) < below;
+  const others = groups.filter((group) => !isLoneAndSmall(group));
+  const packed = fillBlocks(groups.filter(isLoneAndSmall).flat(), sizes, blockSize);
+  return [...others, ...packed].toSorted((a, b) => (a[0] ?? 0) - (b[0] ?? 0));
+}
 
 function fillBlocks(
   kernels: readonly number[],

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type CompressionScheme, memorySource, openArchive, zstdCrossKernel } from "../../../src/index.ts";
+import {
+  type CompressionScheme,
+  memorySource,
+  openArchive,
+  type Source,
+  zstdCrossKernel,
+} from "../../../src/index.ts";
 import { ContentCache } from "../../../src/scheme/cross-kernel/content-cache.ts";
 import { CountingCodecs } from "../../support/counting-codecs.ts";
 import { chainedContents, graphArchive, kernelsOfGraph, type RawGraph } from "../../support/raw-graph.ts";
@@ -204,6 +210,66 @@ describe("an archive's decoded frames", () => {
     assert.deepEqual(await read(0), kernels[0]);
     const shared = codecs.take().length;
     assert.ok(shared >= 5 && shared <= 6, "the dictionary and the shared frame once each");
+  });
+
+  it("are waited for no longer than until an abort", async () => {
+    const { scheme } = await open();
+    const source = memorySource(bytes);
+    const never: Source = {
+      ...source,
+      name: "never",
+      size: source.size,
+      read: async (offset, length, options) =>
+        offset > 0 && offset < bytes.length / 2
+          ? await new Promise<never>(() => undefined)
+          : await source.read(offset, length, options),
+    };
+    const archive = await openArchive(never, { schemes: [scheme] });
+    const shared = [10, 12].map(async (ordinal) => {
+      const controller = new AbortController();
+      const reason = new Error("enough");
+      const reading = archive.decompressor.decompressKernel(ordinal, { signal: controller.signal });
+      setImmediate(() => controller.abort(reason));
+      await assert.rejects(reading, (error) => error === reason);
+    });
+    await Promise.all(shared);
+  });
+
+  it("leave a reader usable after a failure, whenever the reads under way end", async () => {
+    const damaged = bytes.slice();
+    const { scheme } = await open();
+    const frames = (
+      await openArchive(memorySource(bytes), { schemes: [scheme] })
+    ).decompressor.describeFrames?.();
+    const dictionary = frames?.frames[10]?.extent;
+    const own = frames?.frames[0]?.extent;
+    assert.ok(dictionary && own);
+    damaged[dictionary.offset + dictionary.size - 10] =
+      0x55 ^ (damaged[dictionary.offset + dictionary.size - 10] ?? 0);
+    const source = memorySource(damaged);
+    // The kernel's own bytes come into the reader's memory long after its dictionary has failed.
+    const late: Source = {
+      ...source,
+      name: "late",
+      size: source.size,
+      async read(offset, length, options) {
+        const found = await source.read(offset, length, options);
+        if (offset === own.offset) await new Promise((resolve) => setTimeout(resolve, 30));
+        const buffer = options?.buffer;
+        if (!buffer || buffer.length < length) return found;
+        buffer.set(found);
+        return buffer.subarray(0, length);
+      },
+    };
+    const archive = await openArchive(late, { schemes: [scheme] });
+    const reader = archive.decompressor.openReader?.();
+    assert.ok(reader);
+    for (let times = 0; times < 3; times++) {
+      await assert.rejects(reader.decompressKernel(0));
+      assert.deepEqual(await reader.decompressKernel(1), kernels[1]);
+    }
+    reader.close();
+    await assert.rejects(reader.decompressKernel(1));
   });
 
   it("are not held by a small kernel that was cut out of a large one", async () => {
