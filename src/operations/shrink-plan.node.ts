@@ -5,7 +5,6 @@ import { openArchive } from "../archive/open-archive.node.ts";
 import { AccessError, NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { matchesAnySelection } from "../target/target-id.ts";
 import { isOfUseFor, targetInPath } from "../target/target-in-path.ts";
 
 /** What {@link planShrink} is to keep, and where. */
@@ -56,7 +55,7 @@ export interface ShrinkItem {
   readonly size: number;
   /** For links. */
   readonly linkTarget: string | undefined;
-  /** The file's target, or those of the archive that stay. */
+  /** The file's target, or exactly those of the archive that stay. */
   readonly targets: readonly string[];
   /** For archives. */
   readonly droppedTargets: readonly string[];
@@ -187,9 +186,7 @@ class Planner {
     const { signal } = this.#options;
     await using archive = await openArchive(await openFile(path), { signal });
     const all = [...new Set([...archive.targets, ...archive.toc.entries.targetNames])];
-    // convertArchive takes every flag variant of a target that has no flags.
-    const wanted = all.filter((target) => this.#isKept(target));
-    const targets = all.filter((target) => matchesAnySelection(target, wanted));
+    const targets = all.filter((target) => this.#isKept(target));
     const droppedTargets = all.filter((target) => !targets.includes(target));
     const stored = await this.#countKernels(archive);
     const keptSize = targets.reduce((total, target) => total + (stored.get(target) ?? 0), 0);
