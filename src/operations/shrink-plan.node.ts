@@ -5,6 +5,7 @@ import { openArchive } from "../archive/open-archive.node.ts";
 import { AccessError, NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
+import { StoredSizes } from "./stored-sizes.ts";
 import { isOfUseFor, targetInPath } from "../target/target-in-path.ts";
 
 /** What {@link planShrink} is to keep, and where. */
@@ -205,7 +206,7 @@ class Planner {
 
   /** Stored bytes by target. Kernels that targets share count for each of them. */
   async #countKernels(archive: Archive): Promise<ReadonlyMap<string, number>> {
-    const { signal } = this.#options;
+    const storedSizes = new StoredSizes(archive, this.#options.signal);
     const sizes = new Map<string, number>();
     const seen = new Set<string>();
     for (const { target, ordinal } of archive.entries) {
@@ -213,8 +214,7 @@ class Planner {
       share.kernels += 1;
       if (seen.has(`${ordinal} ${target}`)) continue;
       seen.add(`${ordinal} ${target}`);
-      const extents = await archive.decompressor.storedExtents(ordinal, { signal });
-      const size = extents.reduce((total, extent) => total + extent.size, 0);
+      const size = await storedSizes.of(ordinal);
       share.size += size;
       sizes.set(target, (sizes.get(target) ?? 0) + size);
     }
