@@ -158,7 +158,8 @@ async function comparePair(
   const hashes = [before.kernelHash(a.ordinal), after.kernelHash(b.ordinal)];
   const sizes = [a.originalSize, b.originalSize];
   const hashed = hashes[0] !== undefined && hashes[1] !== undefined;
-  if (hashed && hashes[0] === hashes[1] && sizes[0] === sizes[1]) return { isSame: true };
+  const sameSize = sizes[0] !== undefined && sizes[0] === sizes[1];
+  if (hashed && hashes[0] === hashes[1] && sameSize) return { isSame: true };
   const differs =
     (hashed && hashes[0] !== hashes[1]) ||
     (sizes[0] !== undefined && sizes[1] !== undefined && sizes[0] !== sizes[1]);

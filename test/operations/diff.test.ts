@@ -181,6 +181,10 @@ fewer kernels: lib/a.so#1 has 1, had 2
     const after = archive("after.kpack", sampleKernel(2, 3000), 2n);
     const { status, text } = await run(before, after, "--no-resources");
     assert.deepEqual([status, text.split("\n")[0]], [1, "~ gfx942  a#0  other bytes"]);
+    // Nor that kernels are the same by a hash alone.
+    const claimed = archive("claimed.kpack", sampleKernel(2, 3000), 1n);
+    const { hasTrouble, findings } = await diffPaths(before, claimed);
+    assert.deepEqual([hasTrouble, findings[0]?.code], [true, "CHECKSUM_MISMATCH"]);
   });
 
   it("says that the resources of a code object without metadata are not known", async () => {
