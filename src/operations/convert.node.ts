@@ -20,8 +20,11 @@ import { defaultJobs } from "./jobs.node.ts";
 export interface ConvertOptions {
   /** The scheme to write. @default the archive's own, at its default settings: an archive does not state a level */
   readonly scheme?: CompressionScheme | undefined;
-  /** Targets to keep: `gfx90a` keeps every flag variant of it, `gfx90a:xnack-` just that one. @default all */
-  readonly targets?: readonly string[] | undefined;
+  /**
+   * Targets to keep: `gfx90a` keeps every flag variant of it, `gfx90a:xnack-` just that one; a function is asked for
+   * each target as it stands in the archive. @default all
+   */
+  readonly targets?: readonly string[] | ((target: string) => boolean) | undefined;
   readonly groupName?: string | undefined;
   readonly family?: string | undefined;
   readonly jobs?: number | undefined;
@@ -101,14 +104,14 @@ async function inStoredOrder(
 /** The wanted entries, grouped by stored kernel, in ordinal order. */
 function chosenKernels(
   archive: Archive,
-  targets: readonly string[] | undefined,
+  targets: ConvertOptions["targets"],
 ): readonly (readonly ArchiveEntry[])[] {
-  const entries = [...archive.entries].filter(({ target }) => matchesAnySelection(target, targets));
+  const entries = [...archive.entries].filter(({ target }) => isChosen(target, targets));
   if (entries.length === 0 && (targets !== undefined || archive.entries.length > 0)) {
     throw new NotFoundError("NOTHING_FOUND", "the archive has no kernel for these targets", {
       file: archive.source.name,
       field: "targets",
-      expected: targets?.join(", "),
+      expected: typeof targets === "function" ? undefined : targets?.join(", "),
       found: archive.toc.entries.targetNames.join(", "),
       hint: "Choose other targets (--targets), or leave them out to keep all.",
     });
@@ -117,14 +120,18 @@ function chosenKernels(
   return [...groups].toSorted(([a], [b]) => a - b).map(([, group]) => group);
 }
 
+function isChosen(target: string, choice: ConvertOptions["targets"]): boolean {
+  return typeof choice === "function" ? choice(target) : matchesAnySelection(target, choice);
+}
+
 /** `gfx_arches` as it was, without what was left out and with what it lacked. */
 function chosenTargets(
   archive: Archive,
   groups: readonly (readonly ArchiveEntry[])[],
-  selection: readonly string[] | undefined,
+  choice: ConvertOptions["targets"],
 ): readonly string[] {
-  const used = new Set(groups.flatMap((entries) => entries.map((entry) => entry.target)));
-  const listed = archive.targets.filter((target) => selection === undefined || used.has(target));
+  const used = groups.flatMap((entries) => entries.map((entry) => entry.target));
+  const listed = archive.targets.filter((target) => isChosen(target, choice));
   return [...new Set([...listed, ...used])];
 }
 

@@ -32,10 +32,13 @@ export interface KernelId {
 export interface ChangedKernel {
   readonly binaryKey: string;
   readonly target: string;
-  /** Uncompressed, in bytes. */
+  /** Uncompressed, in bytes; undefined where the archive does not say and the kernel was not decoded. */
   readonly sizeBefore: number | undefined;
   readonly sizeAfter: number | undefined;
-  /** Kernel functions whose resources differ, or that are in one of the two only; undefined when not compared. */
+  /**
+   * Kernel functions whose resources differ, or that are in one of the two only; undefined when they were not compared,
+   * or one of the two kernels does not say what it needs.
+   */
   readonly functions: readonly ChangedFunction[] | undefined;
 }
 
@@ -79,7 +82,9 @@ type Pair = readonly [ArchiveEntry, ArchiveEntry];
 
 interface Comparison {
   readonly isSame: boolean;
-  readonly functions: readonly ChangedFunction[] | undefined;
+  /** Of the two decoded kernels; undefined where the answer was had without decoding them. */
+  readonly sizes?: readonly [number, number] | undefined;
+  readonly functions?: readonly ChangedFunction[] | undefined;
 }
 
 interface ComparedGroup {
@@ -131,9 +136,10 @@ export function kernelId({ binaryKey, target, originalSize }: ArchiveEntry): Ker
   return { binaryKey, target, size: originalSize };
 }
 
-function changedKernel([a, b]: Pair, { functions }: Comparison): ChangedKernel {
+function changedKernel([a, b]: Pair, { sizes, functions }: Comparison): ChangedKernel {
   const { binaryKey, target } = a;
-  return { binaryKey, target, sizeBefore: a.originalSize, sizeAfter: b.originalSize, functions };
+  const [sizeBefore, sizeAfter] = sizes ?? [a.originalSize, b.originalSize];
+  return { binaryKey, target, sizeBefore, sizeAfter, functions };
 }
 
 function entriesById(archive: Archive): ReadonlyMap<string, ArchiveEntry> {
@@ -152,22 +158,23 @@ async function comparePair(
   const hashes = [before.kernelHash(a.ordinal), after.kernelHash(b.ordinal)];
   const sizes = [a.originalSize, b.originalSize];
   const hashed = hashes[0] !== undefined && hashes[1] !== undefined;
-  if (hashed && hashes[0] === hashes[1] && sizes[0] === sizes[1])
-    return { isSame: true, functions: undefined };
+  const sameSize = sizes[0] !== undefined && sizes[0] === sizes[1];
+  if (hashed && hashes[0] === hashes[1] && sameSize) return { isSame: true };
   const differs =
     (hashed && hashes[0] !== hashes[1]) ||
     (sizes[0] !== undefined && sizes[1] !== undefined && sizes[0] !== sizes[1]);
-  if (differs && !resources) return { isSame: false, functions: undefined };
+  if (differs && !resources) return { isSame: false };
   const old = await readOrReport(before, a, onFinding, signal);
   const now = await readOrReport(after, b, onFinding, signal);
   if (!old || !now) return undefined;
-  if (bytesEqual(old, now)) return { isSame: true, functions: undefined };
-  if (!resources) return { isSame: false, functions: undefined };
+  if (bytesEqual(old, now)) return { isSame: true };
+  const decodedSizes = [old.length, now.length] as const;
+  if (!resources) return { isSame: false, sizes: decodedSizes };
   const functions = diffFunctions(
     await functionsOf(old, `${before.source.name}: ${a.id}`, onFinding),
     await functionsOf(now, `${after.source.name}: ${b.id}`, onFinding),
   );
-  return { isSame: false, functions };
+  return { isSame: false, sizes: decodedSizes, functions };
 }
 
 async function readOrReport(
@@ -184,7 +191,7 @@ async function readOrReport(
   }
 }
 
-/** The functions by name; undefined when the kernel is no code object, or one that cannot be read. */
+/** The functions by name; undefined when the kernel is no code object, or one that does not say what they need. */
 async function functionsOf(
   bytes: Uint8Array,
   name: string,
@@ -201,6 +208,7 @@ async function functionsOf(
     onFinding(finding);
     return undefined;
   }
+  if (!codeObject.metadata) return undefined;
   return new Map(codeObject.functions.map((kernel) => [kernel.name, kernel]));
 }
 

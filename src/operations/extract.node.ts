@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { ArchiveEntry } from "../archive/archive-entry.ts";
 import { safeRelativePath, targetFolderName } from "../archive/safe-path.ts";
-import { AccessError, isKpackError } from "../errors/errors.ts";
-import { findingOfError, type OnFinding } from "../errors/finding.ts";
+import { AccessError } from "../errors/errors.ts";
+import { findingOrThrow, type OnFinding } from "../errors/finding.ts";
 import type { OnProgress } from "../errors/progress.ts";
 import { mapOrdered } from "../bytes/map-ordered.ts";
 import { defaultJobs } from "./jobs.node.ts";
@@ -54,30 +54,43 @@ export async function extractKernels(
     writes.add(promise);
     return await promise.finally(() => writes.delete(promise));
   };
-  const extract = async (entry: ArchiveEntry): Promise<ExtractedFile | undefined> => {
+  const files = new Map<ArchiveEntry, ExtractedFile>();
+  const extract = async (group: readonly ArchiveEntry[]): Promise<number> => {
+    const [first] = group;
+    if (!first) return 0;
     try {
-      const bytes = await archive.readKernel(entry, { checkHash: true, signal });
-      signal?.throwIfAborted(); // nobody would wait for a file that is begun now
-      const path = await write(entry, bytes);
-      return { binaryKey: entry.binaryKey, target: entry.target, path, size: bytes.length };
+      const bytes = await archive.readKernel(first, { checkHash: true, signal });
+      for (const entry of group) {
+        signal?.throwIfAborted(); // nobody would wait for a file that is begun now
+        const path = await write(entry, bytes);
+        files.set(entry, { binaryKey: entry.binaryKey, target: entry.target, path, size: bytes.length });
+      }
     } catch (error) {
-      if (!isKpackError(error) || error.name === "AccessError") throw error;
-      options.onFinding(findingOfError(error));
-      return undefined;
+      const finding = findingOrThrow(error);
+      options.onFinding(finding);
+      for (const { id } of group.slice(1)) {
+        const message = `${id} is stored once with ${first.id}, which cannot be read`;
+        options.onFinding({ ...finding, message, field: id });
+      }
     }
+    return group.length;
   };
-  const files: ExtractedFile[] = [];
   let done = 0;
   try {
-    for await (const file of mapOrdered(options.entries, options.jobs ?? defaultJobs(), extract, signal)) {
-      if (file) files.push(file);
-      done += 1;
+    const groups = groupByKernel(options.entries);
+    for await (const count of mapOrdered(groups, options.jobs ?? defaultJobs(), extract, signal)) {
+      done += count;
       options.onProgress?.({ stage: "extract", done, total: options.entries.length, unit: "kernels" });
     }
   } finally {
     await Promise.allSettled(writes);
   }
-  return files;
+  return options.entries.map((entry) => files.get(entry)).filter((file) => file !== undefined);
+}
+
+/** Entries of one stored kernel that state one size: they are all written from the same bytes. */
+function groupByKernel(entries: readonly ArchiveEntry[]): readonly (readonly ArchiveEntry[])[] {
+  return [...Map.groupBy(entries, ({ ordinal, originalSize }) => `${ordinal} ${originalSize}`).values()];
 }
 
 /** Writes files below one folder and nowhere else, also when links in it point elsewhere. */

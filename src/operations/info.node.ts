@@ -1,8 +1,8 @@
-import type { Archive } from "../archive/archive.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
 import type { Finding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { attributeFrames, describeGraph, type GraphInfo } from "./graph.ts";
+import { StoredSizes } from "./stored-sizes.ts";
 
 /** What an archive is, summed up. */
 export interface ArchiveInfo {
@@ -65,10 +65,13 @@ export async function describeArchive(
   const { signal } = options;
   await using archive = await openArchive(await openFile(path), { signal });
   const map = archive.decompressor.describeFrames?.();
-  const storedSizes = await sizesOfKernels(archive, signal);
+  const sizes = new StoredSizes(archive, signal);
+  const storedSizes = new Map<number, number>();
   const entriesOfKernel = new Map<number, number>();
-  for (const { ordinal } of archive.entries)
+  for (const { ordinal } of archive.entries) {
+    storedSizes.set(ordinal, await sizes.of(ordinal));
     entriesOfKernel.set(ordinal, (entriesOfKernel.get(ordinal) ?? 0) + 1);
+  }
   const attributed = map && attributeFrames(map).kernels;
   const targets = new Map<string, Part>();
   const binaries = new Map<string, Part>();
@@ -127,20 +130,6 @@ function addEntry(
   part.attributedSize += entry.share;
   part.ordinals.add(entry.ordinal);
   parts.set(name, part);
-}
-
-/** By ordinal: the bytes that hold the kernel. */
-async function sizesOfKernels(
-  archive: Archive,
-  signal: AbortSignal | undefined,
-): Promise<ReadonlyMap<number, number>> {
-  const sizes = new Map<number, number>();
-  for (const { ordinal } of archive.entries) {
-    if (sizes.has(ordinal)) continue;
-    const extents = await archive.decompressor.storedExtents(ordinal, { signal });
-    sizes.set(ordinal, sum(extents.map(({ size }) => size)));
-  }
-  return sizes;
 }
 
 function sum(values: Iterable<number>): number {

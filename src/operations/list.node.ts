@@ -11,6 +11,7 @@ import type { FrameSlice } from "../scheme/scheme.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { matchesAnySelection } from "../target/target-id.ts";
 import { attributeFrames, framesOf } from "./graph.ts";
+import { StoredSizes } from "./stored-sizes.ts";
 
 /** What is listed. */
 export interface ListOptions {
@@ -117,27 +118,39 @@ async function listEntries(
   signal: AbortSignal | undefined,
 ): Promise<readonly ListedEntry[]> {
   const listed: ListedEntry[] = [];
-  const map = archive.decompressor.describeFrames?.();
-  const attributed = map && attributeFrames(map).kernels;
+  const sizes = new StoredSizes(archive, signal);
+  const framesOfKernel = framesByOrdinal(archive);
   for (const entry of archive.entries) {
     if (!chosen(entry.target)) continue;
-    const extents = await archive.decompressor.storedExtents(entry.ordinal, { signal });
     listed.push({
       binaryKey: entry.binaryKey,
       target: entry.target,
       ordinal: entry.ordinal,
       originalSize: entry.originalSize,
-      storedSize: extents.reduce((sum, extent) => sum + extent.size, 0),
-      frames: map && {
-        slices: map.kernels[entry.ordinal] ?? [],
-        dependsOn: framesOf(map, entry.ordinal).dictionaries,
-        attributedSize: Math.round(attributed?.[entry.ordinal] ?? 0),
-      },
+      storedSize: await sizes.of(entry.ordinal),
+      frames: framesOfKernel(entry.ordinal),
       hash: archive.kernelHash(entry.ordinal),
       fields: fieldsOf(archive, entry, onFinding),
     });
   }
   return listed;
+}
+
+/** Says where a kernel stands; entries of one ordinal get one object, which is made once. */
+function framesByOrdinal(archive: Archive): (ordinal: number) => EntryFrames | undefined {
+  const map = archive.decompressor.describeFrames?.();
+  if (!map) return () => undefined;
+  const attributed = attributeFrames(map).kernels;
+  const known = new Map<number, EntryFrames>();
+  return (ordinal) => {
+    const frames = known.get(ordinal) ?? {
+      slices: map.kernels[ordinal] ?? [],
+      dependsOn: framesOf(map, ordinal).dictionaries,
+      attributedSize: Math.round(attributed[ordinal] ?? 0),
+    };
+    known.set(ordinal, frames);
+    return frames;
+  };
 }
 
 /** The entry's other keys. What is wrong with one value must not cost the whole list. */

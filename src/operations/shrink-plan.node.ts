@@ -5,7 +5,7 @@ import { openArchive } from "../archive/open-archive.node.ts";
 import { AccessError, NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { matchesAnySelection } from "../target/target-id.ts";
+import { StoredSizes } from "./stored-sizes.ts";
 import { isOfUseFor, targetInPath } from "../target/target-in-path.ts";
 
 /** What {@link planShrink} is to keep, and where. */
@@ -56,7 +56,7 @@ export interface ShrinkItem {
   readonly size: number;
   /** For links. */
   readonly linkTarget: string | undefined;
-  /** The file's target, or those of the archive that stay. */
+  /** The file's target, or exactly those of the archive that stay. */
   readonly targets: readonly string[];
   /** For archives. */
   readonly droppedTargets: readonly string[];
@@ -187,9 +187,7 @@ class Planner {
     const { signal } = this.#options;
     await using archive = await openArchive(await openFile(path), { signal });
     const all = [...new Set([...archive.targets, ...archive.toc.entries.targetNames])];
-    // convertArchive takes every flag variant of a target that has no flags.
-    const wanted = all.filter((target) => this.#isKept(target));
-    const targets = all.filter((target) => matchesAnySelection(target, wanted));
+    const targets = all.filter((target) => this.#isKept(target));
     const droppedTargets = all.filter((target) => !targets.includes(target));
     const stored = await this.#countKernels(archive);
     const keptSize = targets.reduce((total, target) => total + (stored.get(target) ?? 0), 0);
@@ -208,7 +206,7 @@ class Planner {
 
   /** Stored bytes by target. Kernels that targets share count for each of them. */
   async #countKernels(archive: Archive): Promise<ReadonlyMap<string, number>> {
-    const { signal } = this.#options;
+    const storedSizes = new StoredSizes(archive, this.#options.signal);
     const sizes = new Map<string, number>();
     const seen = new Set<string>();
     for (const { target, ordinal } of archive.entries) {
@@ -216,8 +214,7 @@ class Planner {
       share.kernels += 1;
       if (seen.has(`${ordinal} ${target}`)) continue;
       seen.add(`${ordinal} ${target}`);
-      const extents = await archive.decompressor.storedExtents(ordinal, { signal });
-      const size = extents.reduce((total, extent) => total + extent.size, 0);
+      const size = await storedSizes.of(ordinal);
       share.size += size;
       sizes.set(target, (sizes.get(target) ?? 0) + size);
     }

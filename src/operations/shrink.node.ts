@@ -130,9 +130,10 @@ class Copier {
     const { signal, jobs, scheme } = this.#options;
     await using archive = await openArchive(await openFile(item.path), { signal });
     await using sink = await createFile(place);
+    const kept = new Set(item.targets);
     await convertArchive(archive, sink, {
       scheme: scheme ?? archive.scheme,
-      targets: item.targets,
+      targets: (target) => kept.has(target),
       jobs,
       verify: true, // the original may be deleted for the sake of the copy
       signal,

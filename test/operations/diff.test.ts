@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { KernelHashes } from "../../src/archive/kernel-hashes.ts";
 import { addDiff } from "../../src/cli/commands/diff.ts";
 import { diffPaths } from "../../src/operations/diff.node.ts";
 import { none, openFile } from "../../src/node.ts";
@@ -7,9 +8,12 @@ import { openArchive } from "../../src/archive/open-archive.node.ts";
 import { convertArchive } from "../../src/operations/convert.node.ts";
 import { createFile } from "../../src/sink/file-sink.node.ts";
 import { fixtureBytes, patched } from "../bundle/host-fixtures.ts";
+import { noneArchive } from "../support/archive-builder.ts";
 import { kpackError } from "../support/expect-error.ts";
+import { sampleKernel } from "../support/kernels.ts";
+import { map } from "../support/raw-msgpack.ts";
 import { runCommand } from "../support/run-command.ts";
-import { archiveBytes, keys, TemporaryTree } from "../support/trees.ts";
+import { archiveBytes, codeObject, keys, TemporaryTree } from "../support/trees.ts";
 
 const vadd = fixtureBytes("A/hsaco/vadd_gfx942.hsaco");
 
@@ -17,6 +21,9 @@ const vadd = fixtureBytes("A/hsaco/vadd_gfx942.hsaco");
 function withCount(key: string, value: number): Uint8Array {
   return patched(vadd, [[Buffer.from(vadd).indexOf(key) + key.length, 1, value]]);
 }
+
+/** One entry that does not state its kernel's size. */
+const WITHOUT_SIZE = map(["a#0", map(["gfx942", map(["type", "hsaco"], ["ordinal", 0])])]);
 
 async function run(...args: readonly string[]): Promise<{ readonly status: number; readonly text: string }> {
   return await runCommand(addDiff, "diff", ...args);
@@ -143,6 +150,56 @@ fewer kernels: lib/a.so#1 has 1, had 2
     }
   });
 
+  it("takes sizes that an archive does not state from the kernels", async () => {
+    using tree = new TemporaryTree();
+    const archive = (name: string, kernel: Uint8Array): string =>
+      tree.write(name, noneArchive([kernel], { entries: WITHOUT_SIZE }));
+    const before = archive("before.kpack", sampleKernel(1, 2000));
+    const longer = archive("longer.kpack", sampleKernel(2, 3000));
+    const other = archive("other.kpack", sampleKernel(3, 2000));
+    for (const resources of [true, false]) {
+      const [diff] = (await diffPaths(before, longer, { resources })).archives;
+      assert.deepEqual([diff?.changed[0]?.sizeBefore, diff?.changed[0]?.sizeAfter], [2000, 3000]);
+    }
+    const lineOf = async (...args: readonly string[]): Promise<string | undefined> =>
+      (await run(...args)).text.split("\n")[0];
+    assert.equal(
+      await lineOf(before, longer),
+      "~ gfx942  a#0  2.0 kB -> 3.0 kB (+1000 bytes); resources not known",
+    );
+    assert.equal(await lineOf(before, other), "~ gfx942  a#0  same size, other bytes; resources not known");
+    assert.equal(await lineOf(before, other, "--no-resources"), "~ gfx942  a#0  same size, other bytes");
+  });
+
+  it("does not say that sizes are the same where they are not known", async () => {
+    using tree = new TemporaryTree();
+    const archive = (name: string, kernel: Uint8Array, hash: bigint): string => {
+      const toc = Object.entries(KernelHashes.fields([hash]));
+      return tree.write(name, noneArchive([kernel], { entries: WITHOUT_SIZE, toc }));
+    };
+    const before = archive("before.kpack", sampleKernel(1, 2000), 1n);
+    const after = archive("after.kpack", sampleKernel(2, 3000), 2n);
+    const { status, text } = await run(before, after, "--no-resources");
+    assert.deepEqual([status, text.split("\n")[0]], [1, "~ gfx942  a#0  other bytes"]);
+    // Nor that kernels are the same by a hash alone.
+    const claimed = archive("claimed.kpack", sampleKernel(2, 3000), 1n);
+    const { hasTrouble, findings } = await diffPaths(before, claimed);
+    assert.deepEqual([hasTrouble, findings[0]?.code], [true, "CHECKSUM_MISMATCH"]);
+  });
+
+  it("says that the resources of a code object without metadata are not known", async () => {
+    using tree = new TemporaryTree();
+    const archive = async (name: string, kernel: Uint8Array): Promise<string> =>
+      tree.write(name, await archiveBytes({ targets: { gfx942: [["a#0", kernel]] } }));
+    const before = await archive("before.kpack", codeObject("gfx942", 1));
+    for (const kernel of [codeObject("gfx942", 2), vadd]) {
+      const after = await archive("after.kpack", kernel);
+      assert.match((await run(before, after)).text, /; resources not known$/m);
+      const [diff] = (await diffPaths(before, after)).archives;
+      assert.deepEqual([diff?.changed.length, diff?.changed[0]?.functions], [1, undefined]);
+    }
+  });
+
   it("does not decode kernels with the same hash", async () => {
     using tree = new TemporaryTree();
     const bytes = await archiveBytes({ targets: { gfx942: keys("a", 3) }, scheme: none });
@@ -221,5 +278,23 @@ target new: gfx1201
       [broken.hasTrouble, broken.archives.map(({ state }) => state)],
       [true, ["both", "unreadable", "added"]],
     );
+    const rest = await run(tree.at("old"), tree.at("new"), "-q");
+    assert.equal(rest.status, 2);
+    assert.match(
+      rest.text,
+      /\n1 kernel added, .*, 2 the same; nothing .* archive; not all could be compared\n$/,
+    );
+  });
+
+  it("counts nothing where nothing could be compared", async () => {
+    using tree = new TemporaryTree();
+    tree.write("old/a.kpack", "KPAK");
+    tree.write("new/a.kpack", await archiveBytes({ targets: { gfx942: keys("a", 1) } }));
+    assert.deepEqual(await run(tree.at("old"), tree.at("new"), "-q"), {
+      status: 2,
+      text: "a.kpack: cannot be compared\n",
+    });
+    const files = await run(tree.at("old/a.kpack"), tree.at("new/a.kpack"), "-q");
+    assert.deepEqual(files, { status: 2, text: "" });
   });
 });

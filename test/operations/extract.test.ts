@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import type { Finding } from "../../src/errors/finding.ts";
+import type { Finding, OnFinding } from "../../src/errors/finding.ts";
 import { type KernelToWrite, none, openArchive, openFile } from "../../src/node.ts";
 import { extractedPath, extractKernels } from "../../src/operations/extract.node.ts";
 import { type ExpectedKernel, expectedArchives, fixturePath } from "../support/archive-fixtures.ts";
@@ -156,6 +156,40 @@ describe("extract", () => {
       [["CHECKSUM_MISMATCH", "error", "a t"]],
     );
     assert.deepEqual(filesBelow(folder), ["t/b.hsaco"]);
+  });
+
+  it("decodes a kernel once for all entries that it is stored for", async (context) => {
+    const folder = tempFolder(context);
+    const { bytes } = await writeToMemory(
+      ["a", "b", "c"].map((binaryKey) =>
+        kernelToWrite(binaryKey === "b" ? B : A, { binaryKey, target: "t" }),
+      ),
+      { scheme: none },
+    );
+    const archive = await openBytes(bytes);
+    const entries = [...archive.entries];
+    const decoded = context.mock.method(archive.decompressor, "decompressKernel");
+    const onFinding = context.mock.fn<OnFinding>();
+    const files = await extractKernels(archive, folder, { entries, onFinding });
+    assert.equal(decoded.mock.callCount(), 2);
+    assert.deepEqual(
+      files.map(({ binaryKey, path }) => [binaryKey, sha256(readFileSync(path))]),
+      [
+        ["a", sha256(A)],
+        ["b", sha256(B)],
+        ["c", sha256(A)],
+      ],
+    );
+    bytes[64] = (bytes[64] ?? 0) ^ 1;
+    const damaged = await openBytes(bytes);
+    await extractKernels(damaged, folder, { entries: [...damaged.entries], onFinding });
+    assert.deepEqual(
+      onFinding.mock.calls.map(({ arguments: [{ code, field }] }) => [code, field]),
+      [
+        ["CHECKSUM_MISMATCH", "a t"],
+        ["CHECKSUM_MISMATCH", "c t"],
+      ],
+    );
   });
 
   it("stops when it is aborted and leaves no temporary file", async (context) => {

@@ -6,6 +6,7 @@ import { TEXT_WIDTH } from "../../src/cli/render/wrap.ts";
 import { attributeFrames, describeGraph, framesOf } from "../../src/operations/graph.ts";
 import { describeArchive } from "../../src/operations/info.node.ts";
 import { listFile } from "../../src/operations/list.node.ts";
+import { StoredSizes } from "../../src/operations/stored-sizes.ts";
 import type { FrameMap } from "../../src/scheme/scheme.ts";
 import { entryOf } from "../support/archive-builder.ts";
 import { map } from "../support/raw-msgpack.ts";
@@ -131,6 +132,24 @@ describe("info and list of an archive whose kernels share frames", () => {
         [1, [[0, 6000, 2000]], [2]],
         [2, [[1, 0, 8000]], [2]],
       ],
+    );
+  });
+
+  it("go through the slices of a kernel once, however many entries it has", async (context) => {
+    const path = archiveIn(tempFolder(context), smallGraph());
+    const listing = await listFile(path);
+    assert.equal(listing.kind, "archive");
+    const [first, second] = listing.entries.filter(({ ordinal }) => ordinal === 2);
+    assert.ok(first?.frames);
+    assert.equal(first.frames, second?.frames);
+    assert.equal(first.storedSize, second?.storedSize);
+    const archive = await openBytes(graphArchive(smallGraph()));
+    const asked = context.mock.method(archive.decompressor, "storedExtents");
+    const sizes = new StoredSizes(archive, undefined);
+    for (const { ordinal } of archive.entries) assert.ok((await sizes.of(ordinal)) > 0);
+    assert.deepEqual(
+      asked.mock.calls.map(({ arguments: [ordinal] }) => ordinal),
+      [0, 2, 1],
     );
   });
 

@@ -178,6 +178,54 @@ describe("shrinking an archive", () => {
     assert.deepEqual([both.targets, both.entries.length], [["gfx90a:xnack-", "gfx90a:xnack+"], 3]);
   });
 
+  it("keeps exactly what its plan says", async () => {
+    using tree = new TemporaryTree();
+    const all = ["gfx90a", "gfx90a:xnack+", "gfx90a:xnack-", "gfx942"];
+    const targets = Object.fromEntries(all.map((target, index) => [target, keys("a", index + 1)]));
+    // The first has no kernels: it is listed only, as before.
+    const listed = ["gfx90a:sramecc+", ...all];
+    const input = tree.write("a.kpack", await archiveBytes({ targets, listed }));
+    const { status, text } = await runCommand(
+      addShrink,
+      "shrink",
+      input,
+      "--keep",
+      "gfx90a:xnack-",
+      "-o",
+      tree.at("b.kpack"),
+      "--json",
+    );
+    assert.equal(status, 0);
+    const document: unknown = JSON.parse(text);
+    assert.partialDeepStrictEqual(document, {
+      targets: [
+        { target: "gfx90a", stays: true },
+        { target: "gfx90a:xnack+", stays: false },
+        { target: "gfx90a:xnack-", stays: true },
+        { target: "gfx942", stays: false },
+      ],
+      items: [
+        {
+          action: "rewrite",
+          targets: ["gfx90a:sramecc+", "gfx90a", "gfx90a:xnack-"],
+          droppedTargets: ["gfx90a:xnack+", "gfx942"],
+        },
+      ],
+    });
+    await using archive = await openArchive(await openFile(tree.at("b.kpack")));
+    assert.deepEqual(archive.targets, ["gfx90a:sramecc+", "gfx90a", "gfx90a:xnack-"]);
+    assert.deepEqual(
+      Map.groupBy(archive.entries, ({ target }) => target)
+        .entries()
+        .map(([target, entries]) => [target, entries.length])
+        .toArray(),
+      [
+        ["gfx90a", 1],
+        ["gfx90a:xnack-", 3],
+      ],
+    );
+  });
+
   it("recompresses when it is asked to", async () => {
     using tree = new TemporaryTree();
     const input = tree.write("a.kpack", await archiveBytes({ targets: { gfx942: keys("a", 3) } }));

@@ -66,18 +66,13 @@ async function showDifferences(
     signal: terminal.signal,
   });
   terminal.endProgress();
-  const { archives, sameArchives, isSame, hasTrouble } = report;
+  const { archives, isSame, hasTrouble } = report;
   if (terminal.json) terminal.printJson("kpack/diff/1", { ...report });
   else {
     const { renderDifference, summarize } = await import("../render/difference.ts");
-    const texts = archives.map((diff) => renderDifference(diff, { all: options.all ?? false }));
-    const shown = texts.filter((text) => text !== "");
-    if (shown.length > 0) terminal.print(`${shown.join("\n\n")}\n\n`);
-    const others =
-      sameArchives > 0
-        ? `; nothing differs in ${sameArchives} other archive${sameArchives === 1 ? "" : "s"}`
-        : "";
-    if (!hasTrouble || !isSame) terminal.print(`${summarize(archives)}${others}`);
+    const texts = archives.map((diff) => renderDifference(diff, { all: options.all ?? false, resources }));
+    const shown = [...texts, summarize(report)].filter((text) => text !== undefined && text !== "");
+    if (shown.length > 0) terminal.print(shown.join("\n\n"));
   }
   return hasTrouble ? 2 : isSame ? 0 : 1;
 }

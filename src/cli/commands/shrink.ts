@@ -1,5 +1,4 @@
 import { type Command, Option } from "@commander-js/extra-typings";
-import type { Finding } from "../../errors/finding.ts";
 import { jobsOption, jsonOption, parseList, parseOutput, quietOption } from "../arguments.ts";
 import type { RunCommand } from "../run-command.ts";
 import { effortOption, levelOption, newSchemeOf, newSchemeOption, plannerOption } from "../schemes.ts";
@@ -46,16 +45,8 @@ export function addShrink(program: Command, run: RunCommand): void {
         const { renderPlan, renderResult, planToJson } = await import("../render/shrink-plan.ts");
         const { keep, output, jobs } = options;
         const scheme = newSchemeOf(options);
-        const findings: Finding[] = [];
-        const common = {
-          inputs,
-          keep,
-          onFinding: (finding: Finding): void => {
-            findings.push(finding);
-            if (!terminal.json) terminal.warn(finding);
-          },
-          signal: terminal.signal,
-        };
+        const { findings, onFinding } = terminal.gatherFindings();
+        const common = { inputs, keep, onFinding, signal: terminal.signal };
         if (options.dryRun) {
           const plan = await planShrink({ ...common, output, recompress: scheme !== undefined });
           if (terminal.json)

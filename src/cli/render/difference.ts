@@ -1,6 +1,6 @@
 import { printable } from "../../bytes/text.ts";
 import { demangle } from "../../code-object/demangle.ts";
-import type { ArchiveDiff } from "../../operations/diff.node.ts";
+import type { ArchiveDiff, DiffReport } from "../../operations/diff.node.ts";
 import {
   type ChangedFunction,
   type ChangedKernel,
@@ -35,6 +35,8 @@ const SHOWN = 20;
 export interface RenderDiffOptions {
   /** Show every line. */
   readonly all: boolean;
+  /** Whether what the functions need was compared. */
+  readonly resources: boolean;
 }
 
 /** The differences of one pair of archives, `-` for what is gone, `+` for what is new, `~` for what is changed. */
@@ -71,37 +73,46 @@ export function renderDifference(diff: ArchiveDiff, options: RenderDiffOptions):
   );
   lines.push(
     ...shortened(
-      diff.changed.map((kernel) => `${line("~", kernel)}  ${describeChange(kernel)}`),
+      diff.changed.map((kernel) => `${line("~", kernel)}  ${describeChange(kernel, options)}`),
       options,
     ),
   );
   return lines.join("\n");
 }
 
-/** `2 kernels added, 1 removed, 3 changed, 771 the same`. */
-export function summarize(diffs: readonly ArchiveDiff[]): string {
-  const total = (list: (diff: ArchiveDiff) => number): number =>
-    diffs.reduce((sum, diff) => sum + list(diff), 0);
-  const parts = [
-    `${formatCount(
-      total(({ added }) => added.length),
-      "kernel",
-    )} added`,
-    `${total(({ removed }) => removed.length)} removed`,
-    `${total(({ changed }) => changed.length)} changed`,
-    `${total(({ same }) => same)} the same`,
-  ];
-  return parts.join(", ");
+/**
+ * `2 kernels added, 1 removed, 3 changed, 771 the same`; undefined when trouble left nothing that could be compared, as
+ * that would read like an answer.
+ */
+export function summarize({
+  archives,
+  sameArchives,
+  hasTrouble,
+}: Pick<DiffReport, "archives" | "sameArchives" | "hasTrouble">): string | undefined {
+  const total = (count: (diff: ArchiveDiff) => number): number =>
+    archives.reduce((sum, diff) => sum + count(diff), 0);
+  const [added, removed] = [total((diff) => diff.added.length), total((diff) => diff.removed.length)];
+  const [changed, same] = [total((diff) => diff.changed.length), total((diff) => diff.same)];
+  if (hasTrouble && added + removed + changed + same + sameArchives === 0) return undefined;
+  const kernels = `${formatCount(added, "kernel")} added, ${removed} removed, ${changed} changed, ${same} the same`;
+  const others = sameArchives > 0 ? `; nothing differs in ${formatCount(sameArchives, "other archive")}` : "";
+  return `${kernels}${others}${hasTrouble ? "; not all could be compared" : ""}`;
 }
 
-function describeChange({ sizeBefore, sizeAfter, functions }: ChangedKernel): string {
-  const sizes =
-    sizeBefore !== undefined && sizeAfter !== undefined && sizeBefore !== sizeAfter
-      ? `${formatSize(sizeBefore)} -> ${formatSize(sizeAfter)} (${sizeAfter > sizeBefore ? "+" : ""}${sizeAfter - sizeBefore} bytes)`
-      : "same size, other bytes";
-  if (functions === undefined) return sizes;
+function describeChange(
+  { sizeBefore, sizeAfter, functions }: ChangedKernel,
+  { resources }: RenderDiffOptions,
+): string {
+  const sizes = describeSizes(sizeBefore, sizeAfter);
+  if (functions === undefined) return resources ? `${sizes}; resources not known` : sizes;
   if (functions.length === 0) return `${sizes}; same resources`;
   return [sizes, ...functions.map(describeFunction)].join("\n");
+}
+
+function describeSizes(before: number | undefined, after: number | undefined): string {
+  if (before === undefined || after === undefined) return "other bytes";
+  if (before === after) return "same size, other bytes";
+  return `${formatSize(before)} -> ${formatSize(after)} (${after > before ? "+" : ""}${after - before} bytes)`;
 }
 
 function describeFunction({ name, before, after }: ChangedFunction): string {

@@ -1,10 +1,11 @@
-import type { ListedEntry } from "../../operations/list.node.ts";
+import type { EntryFrames, ListedEntry } from "../../operations/list.node.ts";
 import { frameNumbers } from "./graph.ts";
 import { formatRatio, formatSize } from "./numbers.ts";
 import { renderTable } from "./table.ts";
 
 /** The entries of an archive as a table; with their frames where kernels share some. */
 export function renderEntries(entries: readonly ListedEntry[]): string {
+  const cells = new Map<EntryFrames, readonly string[]>(); // a kernel of many slices may have many entries
   const hasFrames = entries.some(({ frames }) => frames !== undefined);
   return renderTable(
     [
@@ -24,14 +25,18 @@ export function renderEntries(entries: readonly ListedEntry[]): string {
         originalSize === undefined ? "?" : formatSize(originalSize),
         formatSize(stored),
         originalSize === undefined ? "?" : formatRatio(stored, originalSize),
-        ...(hasFrames
-          ? [
-              frameNumbers([...new Set(frames?.slices.map(({ frame }) => frame))]),
-              frameNumbers(frames?.dependsOn ?? []),
-            ]
-          : []),
+        ...(frames ? frameCells(frames, cells) : []),
         binaryKey,
       ];
     }),
   );
+}
+
+function frameCells(frames: EntryFrames, known: Map<EntryFrames, readonly string[]>): readonly string[] {
+  const cells = known.get(frames) ?? [
+    frameNumbers([...new Set(frames.slices.map(({ frame }) => frame))]),
+    frameNumbers(frames.dependsOn),
+  ];
+  known.set(frames, cells);
+  return cells;
 }
