@@ -73,8 +73,8 @@ gfx90a:sramecc+:xnack-     60           1  60  lib/libtorch_hip.so
 gfx1201                     0           0  60  lib/libtorch_hip.so
 
 Kernel databases
-LIBRARY  TARGET   FILES  CODE  INDEX
-rocblas  gfx1100      2     1      1
+LIBRARY  TARGET   FILES  CODE  INDEX  FOLDER
+rocblas  gfx1100      2     1      1  lib/rocblas/library
 
 error KP312: GPU gets no kernel
   lib/libtorch_hip.so
@@ -86,7 +86,7 @@ error KP312: GPU gets no kernel
 warning KP208: variant hides the base archive
   lib/libtorch_hip.so
   .kpack/torch_gfx90a:xnack-.kpack
-    for gfx90a:sramecc+:xnack-: wrappers #1–#59 are found in a later archive only
+    for gfx90a:sramecc+:xnack-: 59 wrapper(s) are found in a later archive only, at 1–59
   What to do: Use ROCm later than 7.14, or merge the two archives.
 
 warning KP602: kernel database lacks the GPU

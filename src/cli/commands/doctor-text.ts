@@ -45,7 +45,7 @@ function render(report: DoctorReport, detail: Detail): string {
     archiveTable(report, name, detail),
     coverageTable(report, name, detail),
     packageTable(report, detail),
-    databaseTable(report, detail),
+    databaseTable(report, name, detail),
     ...renderFindings(report.findings, name, detail),
     ...report.verdicts.map((verdict) => renderVerdict(verdict, name)),
     total(report),
@@ -111,6 +111,10 @@ function binaryTable(report: DoctorReport, name: Name, detail: Detail): string {
   return table("Binaries", columns, rows, detail);
 }
 
+const UNWALKED = wrapText(
+  "Not walked frame by frame, as the runtime does on opening, since it would read most of the archive (--deep does):",
+);
+
 function archiveTable(report: DoctorReport, name: Name, detail: Detail): string {
   const columns = [
     right("SIZE"),
@@ -126,7 +130,13 @@ function archiveTable(report: DoctorReport, name: Name, detail: Detail): string 
     scheme ?? "?",
     name(path),
   ]);
-  return table("Archives", columns, rows, detail);
+  const unwalked = report.archives
+    .filter(({ walked }) => !walked)
+    .map(({ path }) => `  ${printable(name(path))}`);
+  if (unwalked.length === 0) return table("Archives", columns, rows, detail);
+  const shown = unwalked.slice(0, detail.rows);
+  const more = unwalked.length > shown.length ? [`  … and ${unwalked.length - shown.length} more`] : [];
+  return [table("Archives", columns, rows, detail), UNWALKED, ...shown, ...more].join("\n");
 }
 
 function coverageTable(report: DoctorReport, name: Name, detail: Detail): string {
@@ -156,14 +166,22 @@ function packageTable(report: DoctorReport, detail: Detail): string {
   return table("Python packages with archives or device libraries", columns, rows, detail);
 }
 
-function databaseTable(report: DoctorReport, detail: Detail): string {
-  const columns = [{ title: "LIBRARY" }, { title: "TARGET" }, right("FILES"), right("CODE"), right("INDEX")];
-  const rows = report.databases.map(({ library, target, files, code, index }) => [
+function databaseTable(report: DoctorReport, name: Name, detail: Detail): string {
+  const columns = [
+    { title: "LIBRARY" },
+    { title: "TARGET" },
+    right("FILES"),
+    right("CODE"),
+    right("INDEX"),
+    { title: "FOLDER" },
+  ];
+  const rows = report.databases.map(({ library, folder, target, files, code, index }) => [
     library,
     target,
     String(files),
     String(code),
     String(index),
+    folder === undefined ? "-" : name(folder),
   ]);
   return table("Kernel databases", columns, rows, detail);
 }

@@ -1,5 +1,7 @@
 import { type Command, Option } from "@commander-js/extra-typings";
+import { printable } from "../../bytes/text.ts";
 import { jsonOption, parseIsas, quietOption } from "../arguments.ts";
+import { wrapText } from "../render/wrap.ts";
 import type { RunCommand } from "../run-command.ts";
 
 const EXAMPLES = `
@@ -42,7 +44,7 @@ export function addDoctor(program: Command, run: RunCommand): void {
         if (terminal.json) terminal.printJson("kpack/doctor/1", { ...report });
         else {
           const { renderDoctor, renderReport } = await import("./doctor-text.ts");
-          for (const note of report.notes) terminal.note(note);
+          for (const note of report.notes) terminal.note(wrapText(printable(note), "  "));
           terminal.print(options.report ? renderReport(report) : renderDoctor(report));
         }
         return report.findings.some(({ severity }) => severity === "error") ? 1 : 0;

@@ -8,6 +8,7 @@ import type { Finding } from "../../errors/finding.ts";
 import { targetDisagreement } from "../../target/target-agreement.ts";
 import { judgeReaders, type ReaderVerdict } from "../reader-acceptance.ts";
 import { verifyArchive } from "../verify.ts";
+import { LEAST_BUDGET, shareOfAll } from "./read-budget.ts";
 import type { ArchiveReport, ShelvedArchive } from "./doctor-facts.ts";
 import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";
 import { sampleKernelHeads } from "./kernel-heads.node.ts";
@@ -22,18 +23,15 @@ export interface ArchiveCheckOptions {
 
 /** Readers that seek with 32-bit offsets fail from here on. */
 const LARGE = 2 ** 31;
-/** Of an archive's bytes so many are read to look at kernels, and in any case so many. */
+/** Of an archive's bytes so many are read to look at kernels. */
 const BUDGET_SHARE = 0.02;
-const LEAST_BUDGET = 65536;
-/** All archives together may have so many bytes read: enough to look at every kernel of a small install. */
-const BUDGET_OF_ALL = 32 * 1024 * 1024;
 
 /** Looks at one archive: its TOC, the first bytes of kernels, and who can read it. */
 export async function checkArchive(
   shelved: ShelvedArchive,
   options: ArchiveCheckOptions,
 ): Promise<ArchiveReport> {
-  const { path, size, archive, error } = shelved;
+  const { path, size, archive, error, walked } = shelved;
   if (archive === undefined) {
     const isAccess = error?.name === "AccessError";
     const finding = doctorFinding(
@@ -42,7 +40,7 @@ export async function checkArchive(
       [`${error?.message ?? ""} [${error?.code ?? ""}]`],
     );
     const nothing = { groupName: undefined, scheme: undefined, targets: [], readers: [] };
-    return { path, size, ...nothing, entries: 0, kernels: 0, kernelsChecked: 0, findings: [finding] };
+    return { path, size, ...nothing, entries: 0, kernels: 0, kernelsChecked: 0, walked, findings: [finding] };
   }
   const facts = await kernelCountOf(archive, options.signal);
   const checked = options.deep
@@ -65,13 +63,14 @@ export async function checkArchive(
     entries: archive.entries.length,
     kernels: facts.storedCount,
     kernelsChecked: checked.count,
+    walked,
     readers,
     findings,
   };
 }
 
 function headBudget(size: number, archiveCount: number): number {
-  return Math.max(size * BUDGET_SHARE + LEAST_BUDGET, BUDGET_OF_ALL / archiveCount);
+  return Math.max(size * BUDGET_SHARE + LEAST_BUDGET, shareOfAll(archiveCount));
 }
 
 interface CountedKernels {

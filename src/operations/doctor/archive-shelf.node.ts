@@ -3,19 +3,28 @@ import { isKpackError } from "../../errors/errors.ts";
 import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
 import { NodeLoaderFileSystem, openAsRuntime } from "../../loader/resolve.node.ts";
 import type { ShelvedArchive } from "./doctor-facts.ts";
+import { shareOfAll, SMALL_FRAME } from "./read-budget.ts";
 import type { CountedFiles } from "./counted-files.node.ts";
+
+export interface ShelfOptions {
+  /** Walk the frames of every archive, whatever has to be read for it. */
+  readonly deep: boolean;
+  readonly signal: AbortSignal | undefined;
+}
 
 /** All archives of an installation, each opened once; the loader's file system over them. */
 export class ArchiveShelf implements LoaderFileSystem {
+  /** How many archives are going to be opened, which share what may be read of them. */
+  expectedCount = 1;
   readonly #files: CountedFiles;
   readonly #system: NodeLoaderFileSystem;
-  readonly #signal: AbortSignal | undefined;
+  readonly #options: ShelfOptions;
   readonly #archives = new Map<string, Promise<ShelvedArchive>>();
 
-  constructor(files: CountedFiles, system: NodeLoaderFileSystem, signal: AbortSignal | undefined) {
+  constructor(files: CountedFiles, system: NodeLoaderFileSystem, options: ShelfOptions) {
     this.#files = files;
     this.#system = system;
-    this.#signal = signal;
+    this.#options = options;
   }
 
   async kind(path: string): ReturnType<LoaderFileSystem["kind"]> {
@@ -50,10 +59,26 @@ export class ArchiveShelf implements LoaderFileSystem {
     try {
       const source = await this.#files.source(path);
       ({ size } = source);
-      return { path, size, archive: await openAsRuntime(source, this.#signal), error: undefined };
+      const archive = await openAsRuntime(source, this.#options.signal);
+      return { path, size, archive, error: undefined, walked: await this.#walk(archive) };
     } catch (error) {
       if (!isKpackError(error)) throw error;
-      return { path, size, archive: undefined, error };
+      return { path, size, archive: undefined, error, walked: true };
     }
+  }
+
+  /**
+   * ROCm's readers walk all frames when they open an archive, and refuse it when one is out of bounds. False where
+   * that would read more than a survey may.
+   */
+  async #walk(archive: Archive): Promise<boolean> {
+    const { decompressor, schemeName, tocOffset } = archive;
+    if (schemeName !== "zstd-per-kernel" || decompressor.verifyArea === undefined) return true;
+    const { deep, signal } = this.#options;
+    const count = await decompressor.kernelCount({ signal });
+    const isSmall = tocOffset <= count * SMALL_FRAME;
+    if (!deep && isSmall && tocOffset > shareOfAll(this.expectedCount)) return false;
+    await decompressor.verifyArea(() => undefined, { signal });
+    return true;
   }
 }

@@ -12,7 +12,7 @@ export interface CoverageRow {
   /** All ISAs of that agent, in its order. */
   readonly isas: readonly string[];
   readonly wrappers: number;
-  /** Positions of wrappers that get no kernel from today's loader. */
+  /** Positions of wrappers that get no kernel from today's loader, those without metadata included. */
   readonly missing: readonly number[];
   /** Positions of wrappers that got none from loaders up to ROCm 7.14. */
   readonly missingBefore: readonly number[];
@@ -23,7 +23,7 @@ export interface CoverageRow {
 export interface CoverageAnswer extends CoverageRow {
   /** Today's search, which is the same for all wrappers. */
   readonly search: ArchiveSearch;
-  /** Today's answer for the first wrapper without a kernel. */
+  /** Today's answer for the first wrapper without a kernel that has its metadata. */
   readonly failed: KernelAnswer | undefined;
 }
 
@@ -54,10 +54,12 @@ export async function coverBinary(
   const missing = missingIn(host, now);
   const served = new Map<string, number[]>();
   for (const { index, reserved1 } of host.wrappers) {
+    if (host.lost.has(index)) continue;
     const path = now.answers.get(reserved1)?.kernel?.archive;
     if (path !== undefined) push(served, path, index);
   }
-  const failed = host.wrappers.find(({ index }) => index === missing[0]);
+  const first = missing.find((position) => !host.lost.has(position));
+  const failed = host.wrappers.find(({ index }) => index === first);
   return {
     binary: host.path,
     isa: agent.isa,
@@ -94,7 +96,7 @@ async function answersOf(
 
 function missingIn(host: HostFacts, { answers }: Asked): readonly number[] {
   return host.wrappers
-    .filter(({ reserved1 }) => answers.get(reserved1)?.kernel === undefined)
+    .filter(({ index, reserved1 }) => host.lost.has(index) || answers.get(reserved1)?.kernel === undefined)
     .map(({ index }) => index);
 }
 

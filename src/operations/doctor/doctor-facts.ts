@@ -13,10 +13,14 @@ export interface HostFacts {
   readonly wrapperCount: number;
   /** Of a converted binary. */
   readonly wrappers: readonly Wrapper[];
+  /** Of a converted binary: positions of wrappers that point to no metadata, for which nothing is ever found. */
+  readonly lost: ReadonlySet<number>;
   /** Of a converted binary, where it can be read. */
   readonly metadata: HipkMetadata | undefined;
   /** Of a fat binary: undefined when its bundles are compressed and were not looked into. */
   readonly targets: readonly string[] | undefined;
+  /** Of a fat binary that was looked into: for each wrapper the targets of its bundle. */
+  readonly wrapperTargets: readonly (readonly string[])[];
   readonly findings: readonly DoctorFinding[];
 }
 
@@ -28,6 +32,8 @@ export interface ShelvedArchive {
   readonly size: number;
   readonly archive: Archive | undefined;
   readonly error: KpackError | undefined;
+  /** False: its frames were not walked as the runtime does on opening, since that would read most of its bytes. */
+  readonly walked: boolean;
 }
 
 /** The archives that a converted binary can reach on some GPU. */
@@ -36,8 +42,6 @@ export interface Reach {
   readonly archives: readonly ShelvedArchive[];
   /** Where it looks, with the placeholder. */
   readonly patterns: readonly string[];
-  /** What stands for the placeholder in names that are there. */
-  readonly namedTargets: readonly string[];
 }
 
 /** What an archive is, and what is wrong with it by itself. */
@@ -52,6 +56,8 @@ export interface ArchiveReport {
   readonly kernels: number;
   /** Kernels of which the first bytes, or with --deep all, were looked at. */
   readonly kernelsChecked: number;
+  /** False: its frames are many and small and were not walked, so that damage between them is not noticed. */
+  readonly walked: boolean;
   readonly readers: readonly ReaderVerdict[];
   readonly findings: readonly DoctorFinding[];
 }

@@ -64,8 +64,9 @@ export function describeBinary(host: HostFacts, reaches: readonly Reach[]): Doct
 
 /** What a report says of an archive: findings stand in one list for all. */
 export function describeArchive(report: ArchiveReport): DoctorArchive {
-  const { path, size, groupName, scheme, targets, entries, kernels, kernelsChecked, readers } = report;
-  return { path, size, groupName, scheme, targets, entries, kernels, kernelsChecked, readers };
+  const { path, size, groupName, scheme, targets, entries, kernels, kernelsChecked, walked, readers } =
+    report;
+  return { path, size, groupName, scheme, targets, entries, kernels, kernelsChecked, walked, readers };
 }
 
 /** A row without the steps that led to it. */

@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { dirname, resolve, sep } from "node:path";
+import { resolve, sep } from "node:path";
 import { append } from "../../bytes/append.ts";
 import { mapOrdered } from "../../bytes/map-ordered.ts";
 import { isKpackError } from "../../errors/errors.ts";
@@ -15,16 +15,12 @@ import { type CoverageAnswer, coverBinary } from "./coverage.ts";
 import type { ArchiveReport, HostFacts, Reach } from "./doctor-facts.ts";
 import { describeArchive, describeBinary, describeRow, type DoctorReport } from "./doctor-report.ts";
 import { type DoctorFinding, doctorFinding, sortFindings } from "./doctor-finding.ts";
+import { emptyRowFindings } from "./empty-rows.ts";
 import { readHostFacts } from "./host-facts.node.ts";
-import {
-  classifyDatabaseFile,
-  countDatabases,
-  type DatabaseCount,
-  type DatabaseFile,
-} from "./kernel-databases.ts";
-import { coverageFindings, emptyRowFindings, gatherKeys, pairingFindings } from "./pairing-findings.ts";
+import { classifyDatabaseFile, countDatabases, type DatabaseCount } from "./kernel-databases.ts";
+import { coverageFindings, gatherKeys, hasCommonIndex, pairingFindings } from "./pairing-findings.ts";
 import { numberingFindings } from "./numbering.ts";
-import { readPythonPackages } from "./python-packages.node.ts";
+import { readPythonPackages, comparablePaths } from "./python-packages.node.ts";
 import type { PythonPackage } from "./python-packages.ts";
 import { findReach } from "./reach.node.ts";
 import { type Survey, surveyTree } from "./survey.node.ts";
@@ -88,7 +84,7 @@ class Diagnosis {
     this.#paths = paths;
     this.#options = options;
     this.#files = files;
-    this.#shelf = new ArchiveShelf(files, system, options.signal);
+    this.#shelf = new ArchiveShelf(files, system, { deep: options.deep ?? false, signal: options.signal });
     this.#agents = (options.isas ?? []).map((isa) => ({ isa, isas: agentIsas(isa) }));
   }
 
@@ -158,6 +154,7 @@ class Diagnosis {
   async #openArchives(survey: Survey): Promise<readonly string[]> {
     const paths: string[] = [];
     const candidates = survey.files.filter(({ kind, path }) => kind === "archive" || path.endsWith(".kpack"));
+    this.#shelf.expectedCount = candidates.length;
     const open = async ({ path }: { readonly path: string }): Promise<string> => {
       const real = await realpath(path);
       await this.#shelf.take(real);
@@ -183,9 +180,10 @@ class Diagnosis {
     const wanted = isAsked
       ? new Set(agents.flatMap(({ isas }) => isas.flatMap(compatibleTargets)))
       : undefined;
-    // Without --isa a target that nothing is found for is one that gfx_arches lacks, which is said of the archive.
-    const empty = isAsked ? await emptyRowFindings(reach, rows, this.#shelf) : [];
-    const isExplained = pairing.some(({ code }) => ["KP303", "KP206", "KP207"].includes(code));
+    const empty = await emptyRowFindings(reach, rows, this.#shelf);
+    const isExplained =
+      pairing.some(({ code }) => ["KP303", "KP206", "KP207"].includes(code)) ||
+      (!isAsked && !hasCommonIndex(reach, keys));
     // Which package or folder is missing is known once it is known for which GPU.
     const remedy = empty[0]?.remedy;
     const known = pairing.map((one) =>
@@ -216,23 +214,18 @@ class Diagnosis {
     survey: Survey,
     hosts: readonly HostFacts[],
   ): Promise<{ readonly packages: readonly PythonPackage[]; readonly bytesRead: number }> {
-    const binaries = new Set(hosts.map(({ path }) => path));
+    const binaries = await comparablePaths(hosts.map(({ path }) => path));
     const result = await readPythonPackages(survey.distInfoFolders, binaries, this.#options.signal);
     append(this.#findings, result.findings);
     return result;
   }
 
   #countDatabases(survey: Survey): readonly DatabaseCount[] {
-    const files: DatabaseFile[] = [];
-    const folders = new Map<string, string>();
-    for (const { path } of survey.files) {
-      const file = classifyDatabaseFile(resolve(path).replaceAll(sep, "/"));
-      if (file === undefined) continue;
-      files.push(file);
-      if (!folders.has(file.library)) folders.set(file.library, dirname(path));
-    }
+    const files = survey.files.flatMap(
+      ({ path }) => classifyDatabaseFile(resolve(path).replaceAll(sep, "/")) ?? [],
+    );
     const counts = countDatabases(files);
-    append(this.#findings, databaseFindings(counts, folders, this.#agents));
+    append(this.#findings, databaseFindings(counts, this.#agents));
     return counts;
   }
 

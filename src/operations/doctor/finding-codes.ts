@@ -210,8 +210,11 @@ const KINDS = {
   KP312: {
     title: "GPU gets no kernel",
     severity: "error",
-    meaning: "The binary has kernels for other GPUs, but none for one that --isa names.",
-    cause: "The device package of this GPU is missing, or the library was not built for it.",
+    meaning:
+      "The loader finds no kernel of the binary for a GPU that --isa names, or for one that an archive has kernels for.",
+    cause:
+      "The device package of this GPU is missing, the library was not built for it, or its archive has another name " +
+      "than the loader looks for.",
     remedy: "Install the device package of the GPU.",
   },
   KP313: {
@@ -251,7 +254,9 @@ const KINDS = {
   KP501: {
     title: "package lost a file",
     severity: "error",
-    meaning: "A Python package lists an archive or converted library that is not there.",
+    meaning:
+      "A Python package that brought archives or libraries with device code lists an archive or shared library that " +
+      "is not there.",
     cause: "It was removed by hand, or another package of the same file was uninstalled.",
     remedy: "pip install --force-reinstall the package.",
   },

@@ -1,5 +1,6 @@
 import { append } from "../../bytes/append.ts";
 import { extentEnd, type Extent } from "../../bytes/extent.ts";
+import type { Bundle } from "../../bundle/bundle.ts";
 import { nodeCodecs } from "../../codec/node-codecs.node.ts";
 import { readElfFile } from "../../elf/elf-file.ts";
 import { isKpackError, type KpackError, LimitError } from "../../errors/errors.ts";
@@ -48,6 +49,35 @@ export async function readHostFacts(source: Source, options: HostOptions): Promi
   }
 }
 
+/** What is known of a binary that was not looked into. */
+const NOTHING_KNOWN = {
+  wrappers: [],
+  lost: new Set<number>(),
+  metadata: undefined,
+  targets: undefined,
+  wrapperTargets: [],
+} as const;
+
+function targetsOf({ entries }: Bundle): readonly string[] {
+  const targets = entries.filter(({ size }) => size > 0).map(({ id }) => id.target);
+  return [...new Set(targets.filter((target) => target !== undefined))];
+}
+
+/** As findings name the pointer of a wrapper. */
+function pointerField(position: number): string {
+  return `wrapper[${position}].pointer`;
+}
+
+/** Positions of wrappers that are reported to point to no metadata. */
+function lostWrappers(wrappers: readonly Wrapper[], oddities: readonly Finding[]): ReadonlySet<number> {
+  const fields = new Set(
+    oddities
+      .filter(({ severity, code }) => severity === "error" && code === "OUT_OF_BOUNDS")
+      .map(({ field }) => field),
+  );
+  return new Set(wrappers.map(({ index }) => index).filter((index) => fields.has(pointerField(index))));
+}
+
 function isDeviceSection(name: string): boolean {
   return /^\.hip_?fat/i.test(name) || name === ".rocm_kpack_ref" || name === ".kpackrf";
 }
@@ -78,19 +108,13 @@ async function read(source: Source, outline: Outline, options: HostOptions): Pro
       ...common,
       state: "fat",
       wrapperCount: outline.wrapperCount,
-      wrappers: [],
-      metadata: undefined,
-      targets: undefined,
+      ...NOTHING_KNOWN,
       findings,
     };
   }
   if (binary.state === "fat") {
-    const ids = binary.bundles.flatMap(({ entries }) =>
-      entries.filter(({ size }) => size > 0).map(({ id }) => id),
-    );
-    const targets = [
-      ...new Set(ids.map(({ target }) => target).filter((target) => target !== undefined)),
-    ].toSorted();
+    const byBundle = new Map(binary.bundles.map((bundle) => [bundle.index, targetsOf(bundle)]));
+    const targets = [...new Set([...byBundle.values()].flat())].toSorted();
     const { length } = binary.wrappers;
     const evidence = [
       `${length} wrapper(s), ${binary.bundles.length} bundle(s) for ${targets.join(", ") || "no target"}`,
@@ -100,22 +124,32 @@ async function read(source: Source, outline: Outline, options: HostOptions): Pro
       ...common,
       state: "fat",
       wrapperCount: length,
-      wrappers: [],
-      metadata: undefined,
+      ...NOTHING_KNOWN,
       targets,
+      // Where only the loader knows the bundle, it may be any.
+      wrapperTargets: binary.wrappers.map(({ bundleIndex, pointsTo }) =>
+        bundleIndex === undefined
+          ? pointsTo === undefined
+            ? targets
+            : []
+          : (byBundle.get(bundleIndex) ?? []),
+      ),
       findings,
     };
   }
   if (binary.state !== "converted") return undefined;
-  const { metadata, findings } = await readConverted(source, binary, oddities, outline.format, signal);
   const { wrappers } = binary;
+  const lost = lostWrappers(wrappers, oddities);
+  const { metadata, findings } = await readConverted(source, binary, lost, outline.format, signal);
   return {
     ...common,
     state: "converted",
     wrapperCount: wrappers.length,
     wrappers,
+    lost,
     metadata,
     targets: [],
+    wrapperTargets: [],
     findings,
   };
 }
@@ -123,15 +157,13 @@ async function read(source: Source, outline: Outline, options: HostOptions): Pro
 async function readConverted(
   source: Source,
   binary: FatBinary,
-  oddities: readonly Finding[],
+  lost: ReadonlySet<number>,
   format: HostFacts["format"],
   signal: AbortSignal | undefined,
 ): Promise<{ readonly metadata: HipkMetadata | undefined; readonly findings: readonly DoctorFinding[] }> {
   const findings: DoctorFinding[] = [];
   const path = [source.name];
-  const lost = oddities.filter(({ severity, code }) => severity === "error" && code === "OUT_OF_BOUNDS");
-  if (lost.length > 0)
-    findings.push(doctorFinding("KP104", path, lost.map(({ field }) => field ?? "").slice(0, 5)));
+  if (lost.size > 0) findings.push(doctorFinding("KP104", path, [...lost].slice(0, 5).map(pointerField)));
   append(findings, indexFindings(source.name, binary.wrappers));
   if (format === "elf") append(findings, await headerFindings(source, signal));
   try {
@@ -176,9 +208,7 @@ function damaged(source: Source, format: HostFacts["format"], error: KpackError)
     format,
     state: "damaged",
     wrapperCount: 0,
-    wrappers: [],
-    metadata: undefined,
-    targets: undefined,
+    ...NOTHING_KNOWN,
     findings: [finding],
   };
 }

@@ -4,6 +4,7 @@ import type { ArchiveEntry } from "../../archive/archive-entry.ts";
 import type { Extent } from "../../bytes/extent.ts";
 import { CODE_OBJECT_HEADER_SIZE } from "../../code-object/code-object.ts";
 import { isKpackError, type KpackError } from "../../errors/errors.ts";
+import { SMALL_FRAME } from "./read-budget.ts";
 
 /** The first bytes of a stored kernel, and the entries that use it. */
 export interface KernelHead {
@@ -14,11 +15,7 @@ export interface KernelHead {
   readonly error: KpackError | undefined;
 }
 
-/**
- * Archives without frame offsets are walked frame by frame, one small read each; with small frames the walk reads
- * all bytes. Of such archives only the first kernels are looked at, and the first ones of each target.
- */
-const SMALL_FRAME = 8192;
+/** Of archives that are walked, only the first kernels are looked at, and the first ones of each target. */
 const FIRST_KERNELS = 32;
 
 /**

@@ -1,6 +1,4 @@
-import { remedyFor } from "../../loader/remedy.ts";
-import { parseLoaderEnvironment } from "../../loader/environment.ts";
-import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
+import { candidatesOf } from "../../loader/candidates.ts";
 import { formatStatus } from "../../loader/loader-status.ts";
 import { formatIndexes } from "../../loader/resolve.ts";
 import { fileNameOf } from "../../loader/search-paths.ts";
@@ -70,6 +68,12 @@ export function pairingFindings(reach: Reach, keys: BinaryKeys): readonly Doctor
   return [...unkeyedWrappers(reach, keys), ...unwrappedKeys(reach, keys)];
 }
 
+/** Whether any wrapper asks for an index that any target has; if not, KP201 says so for all of them. */
+export function hasCommonIndex({ host }: Reach, { targets }: BinaryKeys): boolean {
+  const indexes = [...targets.values()];
+  return host.wrappers.some(({ reserved1 }) => indexes.some((has) => has.has(reserved1)));
+}
+
 /** What an archive has instead: the binaries whose names it knows. */
 function describeKeys({ archives }: Reach): (path: string) => string {
   return (path) => {
@@ -113,22 +117,28 @@ export function coverageFindings(
 ): readonly DoctorFinding[] {
   const { host } = reach;
   const known = new Set([...keys.targets.values()].flatMap((indexes) => [...indexes]));
-  const isKnown = (position: number): boolean =>
-    known.has(host.wrappers.find(({ index }) => index === position)?.reserved1 ?? -1);
+  const asked = new Map(host.wrappers.map(({ index, reserved1 }) => [index, reserved1]));
+  // What no target has, and what has lost its metadata, is said once, for all targets.
+  const isHole = (position: number): boolean =>
+    known.has(asked.get(position) ?? -1) && !host.lost.has(position);
   const holes: string[] = [];
   const shadows: string[] = [];
   const hiding = new Set<string>();
   for (const row of rows) {
-    const shadowed = row.missingBefore.filter((position) => !row.missing.includes(position));
+    const missingNow = new Set(row.missing);
+    const shadowed = row.missingBefore.filter((position) => !missingNow.has(position));
     if (shadowed.length > 0) {
-      shadows.push(`for ${row.isa}: wrappers ${runs(shadowed)} are found in a later archive only`);
-      const first = row.search.archives[0];
-      if (first) hiding.add(first.path);
+      shadows.push(
+        `for ${row.isa}: ${shadowed.length} wrapper(s) are found in a later archive only, at ${positions(shadowed)}`,
+      );
+      const [first] = candidatesOf(row.search); // the one whose miss was final
+      if (first) hiding.add(first.found.path);
     }
-    const missing = row.missing.filter(isKnown); // those that no target has are said once, for all targets
+    const missing = row.missing.filter(isHole);
     const status = row.failed?.failure?.status;
     if (status === undefined || missing.length === 0 || row.missing.length === row.wrappers) continue;
-    holes.push(`for ${row.isa}: wrappers ${runs(missing)} of ${row.wrappers} get ${formatStatus(status)}`);
+    const count = `${missing.length} of ${row.wrappers} wrappers`;
+    holes.push(`for ${row.isa}: ${count} get ${formatStatus(status)}, at ${positions(missing)}`);
   }
   return [
     ...(holes.length > 0 ? [doctorFinding("KP202", [host.path], holes)] : []),
@@ -136,23 +146,9 @@ export function coverageFindings(
   ];
 }
 
-/** GPUs that get no kernel of the binary at all. */
-export async function emptyRowFindings(
-  { host }: Reach,
-  rows: readonly CoverageAnswer[],
-  fileSystem: LoaderFileSystem,
-): Promise<readonly DoctorFinding[]> {
-  const findings: DoctorFinding[] = [];
-  for (const { failed, search, missing, wrappers, isa } of rows) {
-    if (missing.length < wrappers || failed?.failure === undefined || host.metadata === undefined) continue;
-    const environment = parseLoaderEnvironment({}, host.format === "coff" ? "windows" : "posix");
-    const context = { binaryPath: host.path, metadata: host.metadata, environment, workingFolder: "/" };
-    const remedy = await remedyFor({ ...context, search, answer: failed }, fileSystem);
-    const { status, reason } = failed.failure;
-    const evidence = [`for ${isa}: every wrapper gets ${formatStatus(status)}: ${reason}`];
-    findings.push(doctorFinding("KP312", [host.path], evidence, remedy));
-  }
-  return findings;
+/** Positions of wrappers: `#` stands in front of indexes only. */
+function positions(numbers: readonly number[]): string {
+  return formatIndexes(numbers).replaceAll("#", "");
 }
 
 function runs(numbers: Iterable<number>): string {

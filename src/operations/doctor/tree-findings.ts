@@ -1,6 +1,6 @@
 import type { ArchiveReport, HostFacts, Reach } from "./doctor-facts.ts";
 import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";
-import { type DatabaseCount, unpairedDatabases } from "./kernel-databases.ts";
+import { ALL, type DatabaseCount, groupByDatabase, unpairedDatabases } from "./kernel-databases.ts";
 import { fileNameOf } from "../../loader/search-paths.ts";
 import { compatibleTargets } from "../../loader/isa.ts";
 
@@ -67,25 +67,25 @@ export function sameNameFindings(
 /** Kernel databases that are incomplete, or lack a GPU that was asked about. */
 export function databaseFindings(
   counts: readonly DatabaseCount[],
-  folders: ReadonlyMap<string, string>,
   agents: readonly { readonly isa: string; readonly isas: readonly string[] }[],
 ): readonly DoctorFinding[] {
-  const folderOf = (library: string): string => folders.get(library) ?? library;
-  const findings = unpairedDatabases(counts).map(({ library, target, code, index, lacks }) =>
-    doctorFinding(
-      "KP601",
-      [folderOf(library)],
-      [`${library} for ${target}: ${code} code object(s), ${index} index(es); it lacks the ${lacks}`],
-    ),
-  );
-  for (const [library, group] of Map.groupBy(counts, (count) => count.library)) {
-    if (library === "other") continue;
-    const targets = group.map(({ target }) => target).filter((target) => target !== "all");
+  const findings: DoctorFinding[] = [];
+  for (const group of groupByDatabase(counts)) {
+    const [first] = group;
+    if (first?.folder === undefined) continue; // code objects of no library that is known
+    const { library, folder } = first;
+    for (const { target, code, index, lacks } of unpairedDatabases(group)) {
+      const has = `${code} code object(s), ${index} index(es)`;
+      findings.push(
+        doctorFinding("KP601", [folder], [`${library} for ${target}: ${has}; it lacks the ${lacks}`]),
+      );
+    }
+    const targets = group.map(({ target }) => target).filter((target) => target !== ALL);
     for (const { isa, isas } of agents) {
       const wanted = isas.flatMap(compatibleTargets);
       if (targets.length === 0 || targets.some((target) => wanted.includes(target))) continue;
       const evidence = [`${library} has files for ${targets.join(", ")}, none for ${isa}`];
-      findings.push(doctorFinding("KP602", [folderOf(library)], evidence));
+      findings.push(doctorFinding("KP602", [folder], evidence));
     }
   }
   return findings;

@@ -30,10 +30,10 @@ export function judgeIsa(
   const wanted = new Set(agent.isas.flatMap((isa) => compatibleTargets(stripIsaPrefix(isa))));
   const fat = hosts.filter(({ state }) => state === "fat");
   const judged = fat.filter(({ targets }) => targets !== undefined && targets.length > 0);
-  const served = judged.filter(({ targets }) => targets?.some((target) => wanted.has(target)));
+  const served = new Map(judged.map((host) => [host, countServed(host, wanted)]));
   const add = (count: (row: CoverageRow) => number): number => own.reduce((sum, row) => sum + count(row), 0);
   const inFat = judged.reduce((sum, { wrapperCount }) => sum + wrapperCount, 0);
-  const inServed = served.reduce((sum, { wrapperCount }) => sum + wrapperCount, 0);
+  const inServed = [...served.values()].reduce((sum, count) => sum + count, 0);
   const broken = hosts.filter(
     ({ state, metadata, findings }) =>
       (state === "converted" && metadata === undefined) || findings.some(({ code }) => code === "KP102"),
@@ -44,7 +44,7 @@ export function judgeIsa(
   const lacking = [
     ...broken.map(({ path }) => path),
     ...own.filter(({ missing }) => missing.length > 0).map(({ binary }) => binary),
-    ...judged.filter((host) => !served.includes(host)).map(({ path }) => path),
+    ...judged.filter((host) => served.get(host) !== host.wrapperCount).map(({ path }) => path),
   ];
   return {
     isa: agent.isa,
@@ -56,4 +56,9 @@ export function judgeIsa(
     lacking,
     notJudged: fat.filter(({ targets }) => targets === undefined).map(({ path }) => path),
   };
+}
+
+/** Wrappers of a fat binary whose own bundle has a target that fits. */
+function countServed({ wrapperTargets }: HostFacts, wanted: ReadonlySet<string>): number {
+  return wrapperTargets.filter((targets) => targets.some((target) => wanted.has(target))).length;
 }
