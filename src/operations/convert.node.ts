@@ -144,7 +144,14 @@ async function* decodedKernels(
 ): AsyncGenerator<KernelToWrite> {
   const firsts = groups.flatMap(([first]) => (first ? [first] : []));
   let index = 0;
-  const reading = archive.readKernels({ entries: firsts, jobs, reuseMemory: true, checkHash: true, signal });
+  const reading = archive.readKernels({
+    entries: firsts,
+    // Compressing takes longer than decoding: more readers would only take memory and the processor's cache from it.
+    jobs: Math.max(1, jobs - 1),
+    reuseMemory: true,
+    checkHash: true,
+    signal,
+  });
   for await (const { entry: first, bytes } of reading) {
     const entries = groups[index++] ?? [];
     const size = bytes.length;
