@@ -10,7 +10,9 @@ import { disassemble, findDisassemblers } from "../../src/operations/disassemble
 import { inspectFile } from "../../src/operations/inspect.node.ts";
 import { none } from "../../src/node.ts";
 import { fixtureBytes, fixturesOf } from "../bundle/host-fixtures.ts";
+import { buildBundle, compressBundle } from "../bundle/bundle-builder.ts";
 import { kpackError } from "../support/expect-error.ts";
+import { documentsAt, parseDocument } from "../support/json-document.ts";
 import { runCommand } from "../support/run-command.ts";
 import { archiveBytes, TemporaryTree, ZSTD } from "../support/trees.ts";
 
@@ -234,6 +236,28 @@ VGPRS  SGPRS  SPILLS  LDS  SCRATCH  KERNARG  WAVE  GROUP  KERNEL
     }
   });
 
+  it("shows each of two code objects under one id", async () => {
+    using tree = new TemporaryTree();
+    const id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+    const names = ["vadd_gfx1100", "reduce_gfx1100"];
+    const bundle = buildBundle(
+      names.map((name) => ({ id, content: fixtureBytes(`A/hsaco/${name}.hsaco`) })),
+      { alignment: 4096 },
+    );
+    for (const bytes of [bundle, compressBundle(bundle, { version: 2 })]) {
+      const { codeObjects } = await inspectFile(tree.write("twice.hipfb", bytes));
+      assert.deepEqual(
+        codeObjects.map(({ size, functions }) => [size, functions.map(({ name }) => name)]),
+        await Promise.all(
+          names.map(async (name) => {
+            const alone = await inspectFile(at(`A/hsaco/${name}.hsaco`));
+            return [alone.codeObjects[0]?.size, alone.codeObjects[0]?.functions.map((one) => one.name)];
+          }),
+        ),
+      );
+    }
+  });
+
   it("goes on behind a damaged one, and ends with 1", async () => {
     using tree = new TemporaryTree();
     const good = fixtureBytes("A/hsaco/vadd_gfx942.hsaco");
@@ -324,9 +348,38 @@ describe("disassembling", () => {
   it("says so where there is none", async () => {
     const error = await kpackError(
       () => disassemble(Uint8Array.of(1), { target: "gfx942", folders: [] }),
-      "NOTHING_FOUND",
+      "READ_FAILED",
     );
     assert.match(error.hint ?? "", /Install LLVM/);
+    assert.equal(error.name, "AccessError", "the question is not answered: exit status 2");
+  });
+
+  it("ends a tool that prints nothing", async () => {
+    using tree = new TemporaryTree();
+    fake(tree.path, "llvm-objdump", "22.1.0", "sleep 30");
+    const how = { target: "gfx942", folders: [tree.path], patience: 500 };
+    const error = await kpackError(() => disassemble(Uint8Array.of(1), how), "READ_FAILED");
+    assert.match(error.message, /llvm-objdump 22\.1\.0 printed nothing for 0\.5 s/);
+  });
+
+  it("prints one document for a damaged code object too", async () => {
+    using tree = new TemporaryTree();
+    const path = tree.write("cut.hsaco", fixtureBytes("A/hsaco/vadd_gfx942.hsaco").subarray(0, 300));
+    const { status, text } = await runCommand(addInspect, "inspect", path, "--disassemble", "--json");
+    assert.equal(status, 1);
+    const document = parseDocument(text);
+    assert.deepEqual(Object.keys(document), ["schema", "file", "kind", "codeObjects", "findings"]);
+    assert.equal(document["kind"], "code-object");
+    assert.deepEqual(
+      documentsAt(document, "findings").map(({ code }) => code),
+      ["OUT_OF_BOUNDS"],
+    );
+    const archive = await archiveBytes({ scheme: ZSTD, targets: { gfx942: ["a#0"] } });
+    archive.fill(0xff, 72, 80); // the frame's magic and what follows
+    const broken = tree.write("broken.kpack", archive);
+    const other = await runCommand(addInspect, "inspect", broken, "--disassemble", "--json");
+    assert.equal(other.status, 1);
+    assert.equal(parseDocument(other.text)["kind"], "archive");
   });
 
   it("stops when it is told to", async () => {
@@ -354,6 +407,14 @@ describe("disassembling", () => {
     );
     assert.equal(status, 0);
     assert.match(text, /<vadd>:\n\ts_load_dword/);
+    const json = await runCommand(
+      addInspect,
+      "inspect",
+      at("A/hsaco/vadd_gfx906.hsaco"),
+      "--disassemble",
+      "--json",
+    );
+    assert.equal(parseDocument(json.text)["kind"], "code-object");
     const several = await runCommand(addInspect, "inspect", at("C/libfx_multi3.so"), "--disassemble");
     assert.equal(several.status, 2);
     const unknown = await runCommand(
