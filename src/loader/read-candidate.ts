@@ -4,7 +4,7 @@ import { toHex } from "../bytes/text.ts";
 import { isKpackError, type KpackError } from "../errors/errors.ts";
 import type { Finding } from "../errors/finding.ts";
 import { formatXxh64, loadXxh64 } from "../hash/xxh64.ts";
-import type { LoaderBehaviour } from "./archive-search.ts";
+import type { LoaderBehaviour } from "./loader-behaviour.ts";
 import { type LoaderStatus, loaderStatus, type RocmStatusName } from "./loader-status.ts";
 
 /** What the runtime gets when it reads the kernel of an entry. */
