@@ -120,7 +120,7 @@ export function coverageFindings(
   const hiding = new Set<string>();
   for (const row of rows) {
     const shadowed = row.missingBefore.filter((position) => !row.missing.includes(position));
-    if (shadowed.length > 0) {
+    if (shadowed.length > 0 && !row.endedBefore) {
       shadows.push(`for ${row.isa}: wrappers ${runs(shadowed)} are found in a later archive only`);
       const first = row.search.archives[0];
       if (first) hiding.add(first.path);
