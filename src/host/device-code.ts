@@ -1,4 +1,5 @@
 import type { KernelBytes } from "../archive/kernel-to-write.ts";
+import type { Extent } from "../bytes/extent.ts";
 import type { Bundle, BundleEntry } from "../bundle/bundle.ts";
 import { scanBundles } from "../bundle/bundle-scanner.ts";
 import {
@@ -46,6 +47,8 @@ export interface DeviceItem {
    * the runtime never asks. All items of a bundle share one array.
    */
   readonly keyIndexes: readonly number[];
+  /** Where the payload stands in the file as it is; undefined where its bundle is compressed. */
+  readonly extent: Extent | undefined;
   readonly kernel: KernelBytes;
 }
 
@@ -109,6 +112,7 @@ async function bareCodeObject(source: Source, options: ReadFatBinaryOptions): Pr
     isInHostBinary: false,
     bundleIndex: undefined,
     keyIndexes: [0],
+    extent: { offset: 0, size: source.size },
     kernel: { size: source.size, read: (read) => source.read(0, source.size, read) },
   };
 }
@@ -137,6 +141,10 @@ async function itemsOf(
         isInHostBinary: fatBinary !== undefined,
         bundleIndex: bundle.index,
         keyIndexes,
+        extent:
+          bundle.container === "plain"
+            ? { offset: bundle.offset + entry.offset, size: entry.size }
+            : undefined,
         kernel: { size: entry.size, read: (read) => bundle.readEntry(entry, read) },
       });
     }

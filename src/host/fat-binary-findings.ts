@@ -1,7 +1,7 @@
 import type { Bundle } from "../bundle/bundle.ts";
 import type { Finding, OnFinding } from "../errors/finding.ts";
 import type { Source } from "../source/source.ts";
-import { addressTester, type HostLayout, type HostSection } from "./host-layout.ts";
+import type { HostLayout, HostSection } from "./host-layout.ts";
 import type { Wrapper } from "./wrappers.ts";
 
 /** What is odd about a host binary's device code, though it can be read. */
@@ -82,13 +82,12 @@ export function reportUnpaired(
 /** A converted wrapper should point to the metadata; ROCm's first converter lost some of these pointers. */
 export function reportLostMetadata(
   source: Source,
-  layout: HostLayout,
   wrappers: readonly Wrapper[],
+  addresses: ReadonlySet<number>,
   onFinding: OnFinding | undefined,
 ): void {
-  const isInFile = addressTester(layout);
   for (const { index, fileOffset, pointsTo } of wrappers) {
-    if (pointsTo !== undefined && isInFile(pointsTo)) continue;
+    if (pointsTo !== undefined && addresses.has(pointsTo)) continue;
     onFinding?.({
       severity: "error",
       code: "OUT_OF_BOUNDS",

@@ -15,8 +15,9 @@ import {
   reportOtherContainers,
   reportUnpaired,
 } from "./fat-binary-findings.ts";
-import { addressTester, type HostLayout, type HostSection, sectionOfAddress } from "./host-layout.ts";
+import type { HostLayout, HostSection } from "./host-layout.ts";
 import { type LocatedWrapper, locateWrappers } from "./locate-wrappers.ts";
+import { findMetadata } from "./metadata-places.ts";
 import { type Wrapper, WRAPPER_SIZE } from "./wrappers.ts";
 
 /** What a host binary has for the GPU. */
@@ -91,7 +92,11 @@ export async function readFatBinary(source: Source, options: ReadFatBinaryOption
     state === "fat" ? await readBundles(source, bundleSections, knownStarts(located), options) : [];
   const indices = bundleIndices(bundles);
   const wrappers = located.map((wrapper) => toWrapper(wrapper, indices));
-  if (state === "converted") reportLostMetadata(source, layout, wrappers, onFinding);
+  const places =
+    state === "converted"
+      ? await findMetadata(source, layout, wrappers, { metadataSection, signal: options.signal })
+      : undefined;
+  if (places) reportLostMetadata(source, wrappers, places.addresses, onFinding);
   else if (wrappers.length > 0) reportUnpaired(source, wrappers, bundles, onFinding);
   return {
     format: layout.format,
@@ -102,7 +107,7 @@ export async function readFatBinary(source: Source, options: ReadFatBinaryOption
     bundleSections,
     wrapperSections,
     metadataSection,
-    metadata: state === "converted" ? metadataExtent(layout, wrappers, metadataSection) : undefined,
+    metadata: places?.extent,
   };
 }
 
@@ -182,22 +187,6 @@ function toWrapper(wrapper: LocatedWrapper, indices: ReadonlyMap<number, number>
   const { magic, reserved1 } = wrapper.raw;
   const bundleIndex = bundleOffset === undefined ? undefined : indices.get(bundleOffset);
   return { index, magic, fileOffset, address, pointsTo, relocation, bundleIndex, reserved1 };
-}
-
-function metadataExtent(
-  layout: HostLayout,
-  wrappers: readonly Wrapper[],
-  metadataSection: HostSection | undefined,
-): Extent | undefined {
-  const isInFile = addressTester(layout);
-  for (const { pointsTo } of wrappers) {
-    if (pointsTo === undefined || !isInFile(pointsTo)) continue;
-    const section = sectionOfAddress(layout, pointsTo);
-    if (section === undefined) continue;
-    const skipped = pointsTo - section.address;
-    return { offset: section.fileOffset + skipped, size: section.fileSize - skipped };
-  }
-  return metadataSection && { offset: metadataSection.fileOffset, size: metadataSection.fileSize };
 }
 
 /** All that follows looks at each of these sections for each wrapper, and reads each of them. */

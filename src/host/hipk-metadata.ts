@@ -1,9 +1,9 @@
+import type { Extent } from "../bytes/extent.ts";
 import { readInside } from "../elf/read-inside.ts";
 import { FormatError } from "../errors/errors.ts";
 import { decodeBytes } from "../msgpack/message-pack-decode.ts";
 import type { MessagePackValue } from "../msgpack/message-pack-value.ts";
 import type { Source } from "../source/source.ts";
-import type { FatBinary } from "./fat-binary.ts";
 
 /**
  * The metadata of a converted host binary, by which ROCm's runtime finds its kernels: one MessagePack map in the
@@ -67,7 +67,7 @@ export function decodeHipkMetadata(
  */
 export async function readHipkMetadata(
   source: Source,
-  binary: Pick<FatBinary, "metadata">,
+  binary: { readonly metadata: Extent | undefined },
   options: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<HipkMetadata> {
   const { metadata } = binary;

@@ -3,6 +3,7 @@ import { isKpackError, type KpackError } from "../errors/errors.ts";
 import type { HipkMetadata } from "../host/hipk-metadata.ts";
 import type { LoaderEnvironment } from "./environment.ts";
 import { featureFlags } from "./isa.ts";
+import type { LoaderBehaviour } from "./loader-behaviour.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
 import { type LoaderStatus, loaderStatus } from "./loader-status.ts";
 import {
@@ -14,10 +15,7 @@ import {
   type SearchPath,
 } from "./search-paths.ts";
 
-/** Whose loader: ROCm's of today, ROCm's up to 7.14, or HRX's. */
-export type LoaderBehaviour = "current" | "before-2026-08" | "hrx";
-
-export const LOADER_BEHAVIOURS: readonly LoaderBehaviour[] = ["current", "before-2026-08", "hrx"];
+export { LOADER_BEHAVIOURS, type LoaderBehaviour } from "./loader-behaviour.ts";
 
 /** What stands at a path at which the loader looks. */
 export type PathFate = "opened" | "missing" | "no-regular-file" | "cannot-be-opened";
@@ -89,6 +87,10 @@ export async function searchArchives(
     const path = await locate(request, searchPath, expanded, fileSystem);
     const { step, archive } = await look({ ...searchPath, path }, opened, behaviour, fileSystem);
     paths.push(step);
+    if (step.status?.name === "PROCESS_ENDS") {
+      const reason = `${step.path}: ${step.reason ?? ""}`;
+      return { ...given, paths, archives, failure: { status: step.status, reason } };
+    }
     if (archive !== undefined && step.realPath !== undefined) {
       opened.add(step.realPath);
       archives.push({ path, realPath: step.realPath, archive });
@@ -133,7 +135,7 @@ async function look(
   }
   const openedBefore = opened.has(realPath);
   try {
-    const archive = await fileSystem.openArchive(realPath);
+    const archive = await fileSystem.openArchive(realPath, behaviour);
     const refusal = behaviour === "hrx" ? hrxRefusal(archive) : undefined;
     if (refusal === undefined) {
       return { step: { ...place, ...nothing, realPath, openedBefore, fate: "opened" }, archive };
@@ -150,9 +152,8 @@ async function look(
     return { step, archive: undefined };
   } catch (error) {
     if (!isKpackError(error)) throw error;
-    const status = statusOfOpening(error);
-    const reason =
-      error.summary + (OVERLOOKED.has(error.code) ? "; ROCm's runtime would open it all the same" : "");
+    const status = statusOfOpening(error, behaviour);
+    const reason = error.summary + moreOnOpening(error, behaviour);
     return {
       step: { ...place, realPath, openedBefore, fate: "cannot-be-opened", status, reason },
       archive: undefined,
@@ -195,8 +196,21 @@ function hrxLimit(reason: string): ArchiveSearch["failure"] {
   return { status: loaderStatus("HRX_LIMIT"), reason };
 }
 
+/** What the runtime makes of an archive that our reader refuses. */
+function moreOnOpening(error: KpackError, behaviour: LoaderBehaviour): string {
+  if (behaviour === "hrx") return OVERLOOKED.has(error.code) ? "; HRX may open it all the same" : "";
+  if (endsProcess(error, behaviour)) return "; this runtime ends the process when it meets it";
+  return OVERLOOKED.has(error.code) ? "; ROCm's runtime would open it all the same" : "";
+}
+
+/** A value of the wrong type throws what the older runtime does not catch. A TOC that is no map it looks out for. */
+function endsProcess(error: KpackError, behaviour: LoaderBehaviour): boolean {
+  return behaviour === "before-2026-08" && error.code === "WRONG_TYPE" && error.field !== "TOC";
+}
+
 /** The status under which ROCm's reader refuses to open what ours refuses. */
-function statusOfOpening(error: KpackError): LoaderStatus {
+function statusOfOpening(error: KpackError, behaviour: LoaderBehaviour): LoaderStatus {
+  if (endsProcess(error, behaviour)) return loaderStatus("PROCESS_ENDS");
   switch (error.code) {
     case "UNSUPPORTED_VERSION":
       return loaderStatus("KPACK_ERROR_UNSUPPORTED_VERSION");

@@ -1,4 +1,5 @@
 import type { Archive } from "../archive/archive.ts";
+import type { LoaderBehaviour } from "./loader-behaviour.ts";
 
 /**
  * What the loader asks of a file system. Paths must reach the system as they are: `a/link/../b` is not `a/b` where
@@ -10,8 +11,8 @@ export interface LoaderFileSystem {
   /** The path without symbolic links and `..`, or undefined when it leads to nothing. */
   realPath(path: string): Promise<string | undefined>;
   /**
-   * Opens the archive at a real path, each only once. The file system owns it.
+   * Opens the archive at a real path as that loader understands it, each only once. The file system owns it.
    * @throws KpackError
    */
-  openArchive(realPath: string): Promise<Archive>;
+  openArchive(realPath: string, behaviour?: LoaderBehaviour): Promise<Archive>;
 }

@@ -21,14 +21,18 @@ export type RocmStatusName = keyof typeof NUMBERS;
 
 /** How a load ended when it failed. */
 export interface LoaderStatus {
-  /** `KPACK_ERROR_…`, or `HRX_LIMIT` for a bound of HRX, which has no number. */
-  readonly name: RocmStatusName | "HRX_LIMIT";
+  /**
+   * `KPACK_ERROR_…`; or, without a number, `HRX_LIMIT` for a bound of HRX and `PROCESS_ENDS` where the loader does not
+   * come to answer.
+   */
+  readonly name: RocmStatusName | "HRX_LIMIT" | "PROCESS_ENDS";
   /** What HIP logs: `kpack_load_code_object failed with error: N`. */
   readonly number: number | undefined;
 }
 
 export function loaderStatus(name: LoaderStatus["name"]): LoaderStatus {
-  return { name, number: name === "HRX_LIMIT" ? undefined : NUMBERS[name] };
+  const isNumbered = name !== "HRX_LIMIT" && name !== "PROCESS_ENDS";
+  return { name, number: isNumbered ? NUMBERS[name] : undefined };
 }
 
 /** `KPACK_ERROR_ARCHIVE_NOT_FOUND (13)`. */

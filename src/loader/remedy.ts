@@ -1,21 +1,18 @@
-import type { HipkMetadata } from "../host/hipk-metadata.ts";
 import { genericTargetsOf, knowsSramecc, knowsXnack, knownProcessors } from "../target/processors.ts";
 import { parseTargetId, sameTarget } from "../target/target-id.ts";
-import type { ArchiveSearch } from "./archive-search.ts";
-import type { LoaderEnvironment } from "./environment.ts";
+import { ROCM_SCHEMES } from "./archive-search.ts";
 import { stripIsaPrefix } from "./isa.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
-import type { KernelAnswer } from "./resolve.ts";
-import { fileNameOf, folderOf, isAbsolutePath, joinPath, TARGET_PLACEHOLDER } from "./search-paths.ts";
+import { oncePerSearch, type RemedyContext } from "./remedy-context.ts";
+import { fileNameOf, folderOf, TARGET_PLACEHOLDER } from "./search-paths.ts";
+import { remedyForSplitName } from "./variable-remedy.ts";
 
-export interface RemedyContext {
-  readonly binaryPath: string;
-  readonly metadata: HipkMetadata;
-  readonly environment: LoaderEnvironment;
-  readonly workingFolder: string;
-  readonly search: ArchiveSearch;
-  readonly answer: KernelAnswer;
-}
+/** Failures to find something, which may be in an archive that the environment hides. */
+const MISSES: ReadonlySet<string> = new Set([
+  "KPACK_ERROR_ARCHIVE_NOT_FOUND",
+  "KPACK_ERROR_ARCH_NOT_FOUND",
+  "KPACK_ERROR_KERNEL_NOT_FOUND",
+]);
 
 /** One sentence on what to do about a failure; undefined when there is none. */
 export async function remedyFor(
@@ -24,13 +21,17 @@ export async function remedyFor(
 ): Promise<string | undefined> {
   const { failure } = context.answer;
   if (failure === undefined) return undefined;
+  if (MISSES.has(failure.status.name)) {
+    const split = await remedyForSplitName(context, fileSystem);
+    if (split !== undefined) return split;
+  }
   switch (failure.status.name) {
     case "KPACK_ERROR_NOT_IMPLEMENTED":
       return "Unset ROCM_KPACK_DISABLE, or set it to 0: as long as it is set, every load is refused.";
     case "KPACK_ERROR_ARCHIVE_NOT_FOUND":
       return await remedyForMissingArchive(context, fileSystem);
     case "KPACK_ERROR_ARCH_NOT_FOUND":
-      return remedyForMissingTarget(context);
+      return await remedyForMissingTarget(context, fileSystem);
     case "KPACK_ERROR_KERNEL_NOT_FOUND":
       return remedyForMissingKernel(context);
     case "HRX_LIMIT":
@@ -48,45 +49,19 @@ export async function remedyFor(
 export const METADATA_REMEDY =
   "Install the library anew: its HIPK metadata is damaged, and no archive can be found without it.";
 
-async function remedyForMissingArchive(
-  context: RemedyContext,
-  fileSystem: LoaderFileSystem,
-): Promise<string> {
+const remedyForMissingArchive = oncePerSearch(async (context, fileSystem): Promise<string> => {
   const { environment, search } = context;
   const broken = search.paths.find(({ fate }) => fate === "cannot-be-opened");
-  if (environment.override) {
-    const split = await splitName(environment.override, context, fileSystem);
-    if (split !== undefined) {
-      return (
-        `ROCM_KPACK_PATH splits at each "${environment.separator}", also inside the name ${split}: ` +
-        "list a symbolic link whose name has none, or unset the variable and let the search find the archive."
-      );
-    }
-    if (broken === undefined) {
-      return "Unset ROCM_KPACK_PATH, or list archives that exist: it replaces the search for the binary's own.";
-    }
-  }
   if (broken) return `Get a fresh copy of ${broken.path}, which cannot be opened (${broken.reason ?? ""}).`;
+  if (environment.override) return unsetOr("list archives that exist");
   const odd = search.paths.find(({ fate }) => fate === "no-regular-file");
   if (odd) return `Put an archive at ${odd.path}: ${odd.reason ?? "it is no regular file"}.`;
   return (await remedyForMissingFolder(context, fileSystem)) ?? deviceFilesFor(context);
-}
+});
 
-/** The archive whose name the list was split in, or undefined. */
-async function splitName(
-  parts: readonly string[],
-  context: RemedyContext,
-  fileSystem: LoaderFileSystem,
-): Promise<string | undefined> {
-  const { separator } = context.environment;
-  for (let start = 0; start < parts.length; start++) {
-    for (let end = start + 2; end <= parts.length; end++) {
-      const joined = parts.slice(start, end).join(separator);
-      const path = isAbsolutePath(joined) ? joined : joinPath(context.workingFolder, joined);
-      if ((await fileSystem.kind(path)) === "file") return fileNameOf(joined);
-    }
-  }
-  return undefined;
+/** What is installed elsewhere does not count while the variable is set. */
+function unsetOr(other: string): string {
+  return `Unset ROCM_KPACK_PATH, or ${other}: it replaces the search for the binary's own.`;
 }
 
 /** The whole folder of archives is gone, as when a library is copied without it. */
@@ -130,7 +105,7 @@ function deviceFilesFor(context: RemedyContext): string {
   return `Install the device package of ${processor}, or copy ${names.join(" or ")} of the same build${where}.`;
 }
 
-function remedyForMissingTarget(context: RemedyContext): string {
+const remedyForMissingTarget = oncePerSearch(async (context): Promise<string> => {
   const { search } = context;
   for (const { archive, path } of search.archives) {
     const unlisted = archive.toc.entries.targetNames.find(
@@ -147,23 +122,34 @@ function remedyForMissingTarget(context: RemedyContext): string {
       return `Give the ISA's flags in the order in which rocminfo prints them: the archive has ${reordered}.`;
     }
   }
+  if (context.environment.override) return unsetOr(`list an archive for ${processorOf(context)} too`);
   return deviceFilesFor(context);
-}
+});
 
 function remedyForMissingKernel(context: RemedyContext): string {
-  const { search, answer } = context;
+  const { search, answer, environment } = context;
   const untried = answer.candidates.filter(({ outcome }) => outcome === "not-tried");
   if (search.behaviour === "before-2026-08" && untried.length > 0) {
     const first = fileNameOf(answer.candidates[0]?.archive ?? "");
+    const away = environment.override ? "out of ROCM_KPACK_PATH" : "away";
     return (
-      `Use ROCm later than 7.14, which goes on to the next archive, or take ${first} away: ` +
+      `Use ROCm later than 7.14, which goes on to the next archive, or take ${first} ${away}: ` +
       "it has only some of the kernels and hides the others."
     );
   }
   const last = answer.candidates.findLast(({ outcome }) => outcome === "failed");
+  const archive = fileNameOf(last?.archive ?? "its archives");
+  const scheme = search.archives.find(({ path }) => path === last?.archive)?.archive.schemeName;
+  if (scheme !== undefined && !ROCM_SCHEMES.includes(scheme)) {
+    return (
+      `Get ${archive} in the scheme zstd-per-kernel ("kpack convert" makes it of one that can be read): ` +
+      "beside none the runtime knows no other."
+    );
+  }
   const library = fileNameOf(context.binaryPath);
+  if (environment.override) return unsetOr(`list archives of the same build as ${library}`);
   return (
-    `Install ${library} and ${fileNameOf(last?.archive ?? "its archives")} from one build; if they are, then this ` +
+    `Install ${library} and ${archive} from one build; if they are, then this ` +
     `part of ${library} was not built for ${last?.target ?? "this GPU"}.`
   );
 }

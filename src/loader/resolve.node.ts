@@ -6,7 +6,9 @@ import { builtInSchemes } from "../scheme/built-in-schemes.node.ts";
 import type { CompressionScheme } from "../scheme/scheme.ts";
 import { FilePool } from "../source/file-pool.node.ts";
 import type { Source } from "../source/source.ts";
+import type { LoaderBehaviour } from "./loader-behaviour.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
+import { asRuntimeReads } from "./runtime-toc.ts";
 
 /** Node's file system for the loader. Archives are opened once and closed with it; so is what it has looked up. */
 export class NodeLoaderFileSystem implements LoaderFileSystem, AsyncDisposable {
@@ -32,15 +34,16 @@ export class NodeLoaderFileSystem implements LoaderFileSystem, AsyncDisposable {
     return await known;
   }
 
-  async openArchive(realPath: string): Promise<Archive> {
-    const known = this.#archives.get(realPath);
+  async openArchive(realPath: string, behaviour: LoaderBehaviour = "current"): Promise<Archive> {
+    const place = `${behaviour === "hrx" ? "HRX" : "ROCm"} ${realPath}`;
+    const known = this.#archives.get(place);
     if (known) return await known;
-    const opening = this.#open(realPath);
-    this.#archives.set(realPath, opening);
+    const opening = this.#open(realPath, behaviour);
+    this.#archives.set(place, opening);
     try {
       return await opening;
     } catch (error) {
-      if (!isKpackError(error)) this.#archives.delete(realPath); // an abort says nothing about the file
+      if (!isKpackError(error)) this.#archives.delete(place); // an abort says nothing about the file
       throw error;
     }
   }
@@ -49,8 +52,8 @@ export class NodeLoaderFileSystem implements LoaderFileSystem, AsyncDisposable {
     await this.#pool[Symbol.asyncDispose]();
   }
 
-  async #open(path: string): Promise<Archive> {
-    const archive = await openAsRuntime(await this.#pool.source(path), this.#signal);
+  async #open(path: string, behaviour: LoaderBehaviour): Promise<Archive> {
+    const archive = await openAsRuntime(await this.#pool.source(path), this.#signal, behaviour);
     // ROCm's readers walk all frames when they open an archive, and refuse it when one is out of bounds.
     if (archive.schemeName === "zstd-per-kernel") {
       await archive.decompressor.verifyArea?.(() => undefined, { signal: this.#signal });
@@ -68,11 +71,34 @@ async function kindOf(path: string): ReturnType<LoaderFileSystem["kind"]> {
   }
 }
 
+/** What our reader refuses and a runtime may understand. */
+const UNDERSTOOD: ReadonlySet<string> = new Set(["UNKNOWN_SCHEME", "WRONG_TYPE", "DUPLICATE_KEY"]);
+
 /**
- * Opens an archive also when its scheme is not known: ROCm's runtime does, and then finds no kernel in it.
+ * Opens an archive as a runtime does, which understands some tables of contents that are refused elsewhere, and opens
+ * an archive also when its scheme is not known, to find no kernel in it.
  * @throws KpackError
  */
-export async function openAsRuntime(source: Source, signal: AbortSignal | undefined): Promise<Archive> {
+export async function openAsRuntime(
+  source: Source,
+  signal: AbortSignal | undefined,
+  behaviour: LoaderBehaviour = "current",
+): Promise<Archive> {
+  try {
+    return await openWithAnyScheme(source, signal);
+  } catch (error) {
+    if (!isKpackError(error) || !UNDERSTOOD.has(error.code)) throw error;
+    let understood: Source;
+    try {
+      understood = await asRuntimeReads(source, behaviour, signal);
+    } catch (other) {
+      throw isKpackError(other) ? error : other; // what is wrong with it was said better before
+    }
+    return await openWithAnyScheme(understood, signal);
+  }
+}
+
+async function openWithAnyScheme(source: Source, signal: AbortSignal | undefined): Promise<Archive> {
   try {
     return await openArchive(source, { signal });
   } catch (error) {

@@ -1,19 +1,9 @@
-import { splitBinaryKey } from "../archive/binary-key.ts";
-import type { ArchiveEntry } from "../archive/archive-entry.ts";
-import { toHex } from "../bytes/text.ts";
-import { isKpackError, type KpackError } from "../errors/errors.ts";
-import type { Finding } from "../errors/finding.ts";
-import { formatXxh64, loadXxh64 } from "../hash/xxh64.ts";
-import {
-  type ArchiveSearch,
-  type FoundArchive,
-  ROCM_SCHEMES,
-  searchArchives,
-  type SearchRequest,
-} from "./archive-search.ts";
+import { type ArchiveSearch, ROCM_SCHEMES, searchArchives, type SearchRequest } from "./archive-search.ts";
 import { type Candidate, candidatesOf } from "./candidates.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
-import { type LoaderStatus, loaderStatus, type RocmStatusName } from "./loader-status.ts";
+import { type LoaderStatus, loaderStatus } from "./loader-status.ts";
+import { missReason } from "./miss-reason.ts";
+import { CandidateReader, type FailedReading, failedReading, obstacleOf } from "./read-candidate.ts";
 
 /** What the runtime is asked to load, and for which GPU. */
 export interface ResolveRequest extends SearchRequest {
@@ -94,7 +84,7 @@ export async function findKernel(
   const { index } = wanted;
   const key = `${wanted.kernelName}#${index}`;
   if (search.failure) return { key, index, candidates: [], kernel: undefined, failure: search.failure };
-  const candidates = candidatesOf(search);
+  const { candidates, reader } = workOf(search);
   const steps: CandidateStep[] = [];
   let kernel: ResolvedKernel | undefined;
   let isOver = false;
@@ -104,7 +94,7 @@ export async function findKernel(
       steps.push({ ...step, outcome: "not-tried", status: undefined, reason: undefined });
       continue;
     }
-    const outcome = await tryCandidate(candidate, key, search, options);
+    const outcome = await tryCandidate(candidate, key, search, reader, options);
     if (outcome.kernel) {
       kernel = outcome.kernel;
       steps.push({ ...step, outcome: "found", status: undefined, reason: outcome.reason });
@@ -117,112 +107,57 @@ export async function findKernel(
   return { key, index, candidates: steps, kernel, failure: kernel ? undefined : failureOf(search, steps) };
 }
 
+/** What serves all kernels that are looked up in one search. */
+interface SearchWork {
+  readonly candidates: readonly Candidate[];
+  readonly reader: CandidateReader;
+}
+
+const works = new WeakMap<ArchiveSearch, SearchWork>();
+
+function workOf(search: ArchiveSearch): SearchWork {
+  const work = works.get(search) ?? { candidates: candidatesOf(search), reader: new CandidateReader() };
+  works.set(search, work);
+  return work;
+}
+
 type Outcome =
   | { readonly kernel: ResolvedKernel; readonly reason: string | undefined }
-  | { readonly kernel: undefined; readonly status: LoaderStatus; readonly reason: string };
+  | ({ readonly kernel: undefined } & FailedReading);
 
 async function tryCandidate(
   { isa, target, found }: Candidate,
   key: string,
-  search: ArchiveSearch,
+  { behaviour }: ArchiveSearch,
+  reader: CandidateReader,
   options: ResolveOptions,
 ): Promise<Outcome> {
   const { archive, path } = found;
-  const failed = (name: RocmStatusName, reason: string): Outcome => ({
+  const { signal } = options;
+  const missed = (reason: string): Outcome => ({
     kernel: undefined,
-    status: loaderStatus(name),
-    reason,
+    ...failedReading("KPACK_ERROR_KERNEL_NOT_FOUND", reason),
   });
   if (!ROCM_SCHEMES.includes(archive.schemeName)) {
-    return failed(
-      "KPACK_ERROR_KERNEL_NOT_FOUND",
-      `the runtime does not know the scheme ${archive.schemeName}`,
-    );
+    return missed(`the runtime does not know the scheme ${archive.schemeName}`);
   }
   const entry = archive.find(key, target);
   if (entry === undefined) {
-    // The reason costs a walk over all entries, which a survey of many kernels does without.
-    const reason = options.readKernels === false ? "it has no such key" : missReason(found, key, target);
-    return failed("KPACK_ERROR_KERNEL_NOT_FOUND", reason);
+    // The reason costs a look at all keys, which a survey of many kernels does without.
+    return missed(options.readKernels === false ? "it has no such key" : missReason(archive, key, target));
   }
-  const obstacle = obstacleOf(entry, archive.schemeName, search);
-  if (obstacle !== undefined) return failed("KPACK_ERROR_DECOMPRESSION_FAILED", obstacle);
+  const obstacle = await obstacleOf(archive, entry, behaviour, signal);
+  if (obstacle !== undefined) return { kernel: undefined, ...obstacle };
   const place = { isa, target, archive: path, ordinal: entry.ordinal };
   if (options.readKernels === false) {
     const size = entry.originalSize ?? 0;
     const kernel = { ...place, size, xxh64: undefined, sha256: undefined, hashMatches: undefined };
     return { kernel, reason: undefined };
   }
-  const findings: Finding[] = [];
-  try {
-    const onFinding = (finding: Finding): void => void findings.push(finding);
-    const bytes = await archive.readKernel(entry, { onFinding, signal: options.signal });
-    if (findings.some(({ code }) => code === "SKIPPABLE_FRAME")) {
-      return failed("KPACK_ERROR_DECOMPRESSION_FAILED", "a skippable frame stands in front of the kernel");
-    }
-    const hashMatches = await archive.hashMatches(entry.ordinal, bytes);
-    const digest = await crypto.subtle.digest("SHA-256", new Uint8Array(bytes));
-    const kernel: ResolvedKernel = {
-      ...place,
-      size: bytes.length,
-      xxh64: formatXxh64((await loadXxh64())(bytes)),
-      sha256: toHex(new Uint8Array(digest)),
-      hashMatches,
-    };
-    const reason =
-      hashMatches === false
-        ? "the bytes are not those that were packed; the loader does not look"
-        : undefined;
-    return { kernel, reason };
-  } catch (error) {
-    if (!isKpackError(error)) throw error;
-    return failed(statusOfReading(error, archive.schemeName), error.summary);
-  }
-}
-
-const HRX_KERNEL_LIMIT = 256 * 1024 * 1024;
-
-/** Why a runtime does not take an entry whose kernel we would read. */
-function obstacleOf(entry: ArchiveEntry, schemeName: string, search: ArchiveSearch): string | undefined {
-  const { originalSize } = entry;
-  if (search.behaviour === "hrx") {
-    if (schemeName !== "none" && !originalSize) return "the entry has no original_size, or one of 0";
-    if (schemeName === "none" && originalSize === 0) return "the kernel has 0 bytes";
-    if ((originalSize ?? 0) > HRX_KERNEL_LIMIT) return "the kernel is larger than 256 MiB";
-    return undefined;
-  }
-  return schemeName === "zstd-per-kernel" && originalSize === undefined
-    ? "the entry has no original_size, which the runtime takes for the kernel's size"
-    : undefined;
-}
-
-/** What the archive has instead, which tells causes apart. */
-function missReason({ archive }: FoundArchive, key: string, target: string): string {
-  const { path } = splitBinaryKey(key);
-  const indexes: (number | undefined)[] = [];
-  const others: string[] = [];
-  for (const entry of archive.entries) {
-    if (entry.binaryKey === key) others.push(entry.target);
-    const split = splitBinaryKey(entry.binaryKey);
-    if (split.path === path && entry.target === target) indexes.push(split.index);
-  }
-  if (others.length > 0) return `it has the key for ${others.slice(0, 4).join(", ")}, not for ${target}`;
-  if (indexes.length === 0) return `it has no kernel of ${path} for ${target}`;
-  if (indexes.includes(undefined)) return `it has the key ${path} without an index, as older tools wrote it`;
-  const numbers = indexes.filter((index) => index !== undefined).toSorted((a, b) => a - b);
-  return `of ${path} for ${target} it has ${formatIndexes(numbers)} only`;
-}
-
-/** `#0–#4, #7` of sorted numbers. */
-export function formatIndexes(numbers: readonly number[]): string {
-  const runs: string[] = [];
-  for (let start = 0; start < numbers.length; ) {
-    let end = start;
-    while ((numbers[end + 1] ?? Number.NaN) === (numbers[end] ?? 0) + 1) end++;
-    runs.push(start === end ? `#${numbers[start]}` : `#${numbers[start]}–#${numbers[end]}`);
-    start = end + 1;
-  }
-  return runs.length > 6 ? `${runs.slice(0, 6).join(", ")} and more` : runs.join(", ");
+  const reading = await reader.read(archive, entry, signal);
+  if (reading.status !== undefined) return { kernel: undefined, ...reading };
+  const { size, xxh64, sha256, hashMatches, reason } = reading;
+  return { kernel: { ...place, size, xxh64, sha256, hashMatches }, reason };
 }
 
 function failureOf(
@@ -247,18 +182,4 @@ function failureOf(
     return { status: loaderStatus("KPACK_ERROR_ARCH_NOT_FOUND"), reason };
   }
   return { status: last.status, reason: last.reason ?? "" };
-}
-
-function statusOfReading(error: KpackError, schemeName: string): RocmStatusName {
-  switch (error.code) {
-    case "ORDINAL_OUT_OF_RANGE":
-      return "KPACK_ERROR_KERNEL_NOT_FOUND";
-    case "LIMIT_EXCEEDED":
-      return "KPACK_ERROR_OUT_OF_MEMORY";
-    case "READ_FAILED":
-    case "SOURCE_CHANGED":
-      return "KPACK_ERROR_IO_ERROR";
-    default:
-      return schemeName === "none" ? "KPACK_ERROR_IO_ERROR" : "KPACK_ERROR_DECOMPRESSION_FAILED";
-  }
 }

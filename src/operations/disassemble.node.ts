@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { AccessError, NotFoundError } from "../errors/errors.ts";
+import { AccessError } from "../errors/errors.ts";
 
 /** An llvm-objdump of this machine. */
 export interface Disassembler {
@@ -17,6 +17,8 @@ export interface DisassembleOptions {
   readonly target: string;
   /** Folders to look into, in place of PATH and the usual places of LLVM and ROCm. */
   readonly folders?: readonly string[] | undefined;
+  /** A tool that prints nothing for so many milliseconds is ended. @default 60000 */
+  readonly patience?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -25,6 +27,7 @@ export interface Disassembly {
   readonly text: string;
 }
 
+const USUAL_PATIENCE = 60_000;
 /** Text of a very large code object, and an end for a tool that runs wild. */
 const MOST_TEXT_BYTES = 1 << 29;
 /** `	s_endpgm    // 000000001500: BF810000` */
@@ -34,14 +37,12 @@ const INSTRUCTION = /^\s+[a-z]\w*.*\/\/ [0-9A-Fa-f]+: /m;
  * Disassembles a code object with the newest llvm-objdump that knows its target. Old versions refuse new targets or
  * crash on them, so each is tried until one gives instructions.
  *
- * @throws NotFoundError `NOTHING_FOUND` when none is installed
- * @throws AccessError `READ_FAILED` when all of them fail, saying what each said
+ * @throws AccessError `READ_FAILED` when none is installed, or when all of them fail, saying what each said
  */
 export async function disassemble(codeObject: Uint8Array, options: DisassembleOptions): Promise<Disassembly> {
-  const { signal } = options;
   const tools = await findDisassemblers(options);
   if (tools.length === 0) {
-    throw new NotFoundError("NOTHING_FOUND", "there is no llvm-objdump on this machine to disassemble with", {
+    throw new AccessError("READ_FAILED", "there is no llvm-objdump on this machine to disassemble with", {
       hint: "Install LLVM (Debian: apt-get install llvm-19), or ROCm's own in /opt/rocm/llvm/bin.",
     });
   }
@@ -52,7 +53,7 @@ export async function disassemble(codeObject: Uint8Array, options: DisassembleOp
     const failures: string[] = [];
     for (const tool of tools) {
       const symbols = options.symbols?.length ? [`--disassemble-symbols=${options.symbols.join(",")}`] : [];
-      const result = await runTool(tool.path, ["--disassemble", ...symbols, file], signal);
+      const result = await runTool(tool.path, ["--disassemble", ...symbols, file], options);
       if (result.failure === undefined && INSTRUCTION.test(result.text)) {
         // The file's name is that of a temporary one: nothing to show.
         return { tool, text: result.text.replace(/^.*file format .*$/m, "").trimStart() };
@@ -73,7 +74,7 @@ export async function disassemble(codeObject: Uint8Array, options: DisassembleOp
 
 /** The llvm-objdump programs of this machine, newest first: in PATH, of LLVM packages, of ROCm. */
 export async function findDisassemblers(
-  options: Pick<DisassembleOptions, "folders" | "signal"> = {},
+  options: Pick<DisassembleOptions, "folders" | "patience" | "signal"> = {},
 ): Promise<readonly Disassembler[]> {
   const tools = new Map<string, Disassembler>();
   for (const folder of options.folders ?? (await usualFolders())) {
@@ -82,7 +83,7 @@ export async function findDisassemblers(
       const path = join(folder, name);
       const real = await realpath(path).catch(() => undefined); // a dangling link
       if (real === undefined || tools.has(real)) continue;
-      const { text, failure } = await runTool(path, ["--version"], options.signal);
+      const { text, failure } = await runTool(path, ["--version"], options);
       const version = /version (\d+(?:\.\d+)*)/.exec(text)?.[1];
       if (failure === undefined && version !== undefined) tools.set(real, { path, version });
     }
@@ -114,14 +115,17 @@ interface ToolResult {
 async function runTool(
   path: string,
   args: readonly string[],
-  signal: AbortSignal | undefined,
+  { signal, patience = USUAL_PATIENCE }: Pick<DisassembleOptions, "patience" | "signal">,
 ): Promise<ToolResult> {
   signal?.throwIfAborted();
   const { execFile } = await import("node:child_process"); // rarely needed, and slow to load
   return await new Promise((resolve, reject) => {
     const options = { maxBuffer: MOST_TEXT_BYTES, ...(signal && { signal }) };
-    execFile(path, args, options, (error, stdout, stderr) => {
+    let isSilent = false;
+    const child = execFile(path, args, options, (error, stdout, stderr) => {
+      clearTimeout(timer);
       if (signal?.aborted) return reject(signal.reason);
+      if (isSilent) return resolve({ text: "", failure: `printed nothing for ${patience / 1000} s` });
       const said = stderr
         .split("\n")
         .find((line) => line.trim() !== "")
@@ -130,6 +134,14 @@ async function runTool(
       const unknown = /not a recognized processor/.test(stderr);
       resolve({ text: stdout, failure: error || unknown ? failureOf(error, said) : undefined });
     });
+    const timer = setTimeout(() => {
+      isSilent = true;
+      child.kill("SIGKILL");
+      // A child of its own may hold them open.
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+    }, patience);
+    child.stdout?.on("data", () => timer.refresh());
   });
 }
 

@@ -5,7 +5,7 @@ import { nodeCodecs } from "../codec/node-codecs.node.ts";
 import { NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { detectFile } from "../host/detect.ts";
-import { type DeviceCode, type DeviceItem, readDeviceCode } from "../host/device-code.ts";
+import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { memorySource } from "../source/memory-source.ts";
 import { sliceSource } from "../source/slice-source.ts";
@@ -76,10 +76,9 @@ export async function findCodeObjects(
     if (items.length === 0)
       throw nothingChosen(path, options, [...new Set(code.items.map(({ target }) => target))]);
     const kind = code.fatBinary ? "fat-binary" : detected === "code-object" ? "code-object" : "bundle";
-    const bundles = new Map(code.bundles.map((bundle) => [bundle.index, bundle]));
     return new CodeObjectFile(
       kind,
-      items.map((item) => placeOfItem(code, bundles.get(item.bundleIndex ?? -1), item, signal)),
+      items.map((item) => placeOfItem(source, item, signal)),
       source,
     );
   } catch (error) {
@@ -121,29 +120,20 @@ function placeOfEntry(
   };
 }
 
-function placeOfItem(
-  code: DeviceCode,
-  bundle: DeviceCode["bundles"][number] | undefined,
-  item: DeviceItem,
-  signal: AbortSignal | undefined,
-): CodeObjectPlace {
-  const { bundleIndex, keyIndexes, id, target, kernel } = item;
-  const place = bundle === undefined ? id : `bundle ${bundle.index}, ${id}`;
-  const name = bundle === undefined ? item.file : `${item.file}: ${place}`;
+function placeOfItem(source: Source, item: DeviceItem, signal: AbortSignal | undefined): CodeObjectPlace {
+  const { bundleIndex, keyIndexes, id, target, extent, kernel } = item;
+  const place = bundleIndex === undefined ? id : `bundle ${bundleIndex}, ${id}`;
+  const name = bundleIndex === undefined ? item.file : `${item.file}: ${place}`;
   return {
     id: place,
     binaryKey: undefined,
     bundle: bundleIndex,
     indexes: keyIndexes,
     target,
-    open: async () => {
-      if (!bundle) return sliceSource(code.source, 0, code.source.size, name);
-      const entry = bundle.entries.find((candidate) => candidate.id.text === id && candidate.size > 0);
-      if (bundle.container === "plain" && entry) {
-        return sliceSource(code.source, bundle.offset + entry.offset, entry.size, name);
-      }
-      return memorySource(await kernel.read({ signal }), name);
-    },
+    open: async () =>
+      extent
+        ? sliceSource(source, extent.offset, extent.size, name)
+        : memorySource(await kernel.read({ signal }), name),
   };
 }
 

@@ -94,29 +94,33 @@ export async function inspectFile(path: string, options: InspectOptions = {}): P
   return { file: path, kind: file.kind, codeObjects, findings };
 }
 
-/**
- * The one code object that the options choose, with all its bytes. When they choose several, `count` says how many and
- * nothing is read.
- */
+/** What {@link readForDisassembly} found. */
+export interface ForDisassembly {
+  readonly kind: CodeObjectFile["kind"];
+  /** How many code objects the options choose. */
+  readonly count: number;
+  /** Undefined when they choose several. */
+  readonly inspected: InspectedCodeObject | undefined;
+  /** All of the code object; undefined when they choose several, or none that can be read. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+/** The one code object that the options choose, with all its bytes. When they choose several, nothing is read. */
 export async function readForDisassembly(
   path: string,
   options: Omit<InspectOptions, "details" | "jobs"> & { readonly onFinding: OnFinding },
-): Promise<{
-  readonly inspected: InspectedCodeObject | undefined;
-  readonly bytes: Uint8Array | undefined;
-  readonly count: number;
-}> {
+): Promise<ForDisassembly> {
   const { signal, onFinding, kernel } = options;
   await using file = await findCodeObjects(path, options);
+  const { kind } = file;
   const count = file.places.length;
   const [place] = file.places;
-  if (count > 1 || !place) return { inspected: undefined, bytes: undefined, count };
+  if (count > 1 || !place) return { kind, count, inspected: undefined, bytes: undefined };
   const inspected = await inspectPlace(place, { kernel, details: true, names: new Map(), onFinding, signal });
-  if (kernel !== undefined && inspected.codeObject && inspected.functions.length === 0) {
-    throw noSuchFunction(path, kernel);
-  }
+  if (inspected.codeObject === undefined) return { kind, count, inspected, bytes: undefined };
+  if (kernel !== undefined && inspected.functions.length === 0) throw noSuchFunction(path, kernel);
   await using source = await place.open();
-  return { inspected, bytes: await source.read(0, source.size, { signal }), count };
+  return { kind, count, inspected, bytes: await source.read(0, source.size, { signal }) };
 }
 
 /** Whether a function is meant by a name that a user gave. */

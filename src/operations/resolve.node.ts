@@ -104,14 +104,21 @@ export async function resolveBinary(path: string, options: ResolveBinaryOptions)
   const request = { binaryPath, metadata, isas, behaviour, environment, workingFolder };
   const search = await searchArchives(request, fileSystem, { signal });
   const wrappers: WrapperAnswer[] = [];
+  // Wrappers that ask for one index get one answer.
+  const answers = new Map<number, Pick<WrapperAnswer, "answer" | "remedy">>();
   for (const { index: wrapper, reserved1: index } of chosen) {
     if (lost.has(`wrapper[${wrapper}].pointer`)) {
       wrappers.push(withoutMetadata(wrapper, index, "the wrapper points to no metadata"));
       continue;
     }
-    const answer = await findKernel(search, { kernelName: metadata.kernelName, index }, { signal });
-    const remedy = await remedyFor({ ...request, search, answer }, fileSystem);
-    wrappers.push({ wrapper, answer, remedy });
+    let known = answers.get(index);
+    if (known === undefined) {
+      signal?.throwIfAborted();
+      const answer = await findKernel(search, { kernelName: metadata.kernelName, index }, { signal });
+      known = { answer, remedy: await remedyFor({ ...request, search, answer }, fileSystem) };
+      answers.set(index, known);
+    }
+    wrappers.push({ wrapper, ...known });
   }
   return { ...common, metadata, search, wrappers };
 }

@@ -9,7 +9,7 @@ import { compatibleTargets, stripIsaPrefix } from "../../src/loader/isa.ts";
 import type { LoaderFileSystem } from "../../src/loader/loader-file-system.ts";
 import { loaderStatus } from "../../src/loader/loader-status.ts";
 import { agentIsas, isaNotes } from "../../src/loader/remedy.ts";
-import { formatIndexes, type Resolution, resolveKernel } from "../../src/loader/resolve.ts";
+import { type Resolution, resolveKernel } from "../../src/loader/resolve.ts";
 import { NodeLoaderFileSystem } from "../../src/loader/resolve.node.ts";
 import { memorySource } from "../../src/source/memory-source.ts";
 import { entryOf, noneArchive, type TocPairs, zstdArchive } from "../support/archive-builder.ts";
@@ -254,8 +254,15 @@ test("HRX names the first broken archive when nothing else explains the miss", a
 
 test("HRX refuses kernels of 0 bytes under none and does not look at their size", async () => {
   const entries = (size: number): unknown => map(["a.so#0", map(["gfx942", entryOf(0, size)])]);
-  assert.equal(await statusOf(noneArchive([KERNEL], { entries: entries(7) }), "hrx"), undefined);
-  assert.equal(await statusOf(noneArchive([new Uint8Array(0)], { entries: entries(0) }), "hrx"), 6);
+  const unsized = map(["a.so#0", map(["gfx942", map(["ordinal", 0])])]);
+  for (const given of [entries(7), entries(0), entries(2 ** 31), unsized]) {
+    assert.equal(await statusOf(noneArchive([KERNEL], { entries: given }), "hrx"), undefined);
+    assert.equal(await statusOf(noneArchive([new Uint8Array(0)], { entries: given }), "hrx"), 6);
+    assert.equal(await statusOf(noneArchive([new Uint8Array(0)], { entries: given })), undefined);
+  }
+  const large = [["blobs", [map(["offset", 64], ["size", 2 ** 28 + 1])]]] as const;
+  const short = { entries: entries(7), toc: large };
+  assert.equal(await statusOf(noneArchive([KERNEL], short), "hrx"), 9, "the blob leaves the file");
   assert.equal(await statusOf(zstdArchive([KERNEL], [frame(KERNEL)], { entries: entries(0) }), "hrx"), 6);
 });
 
@@ -295,9 +302,4 @@ test("ISAs as people type them get notes", () => {
     "gfx942:sramecc+:xnack-",
     "gfx9-4-generic:sramecc+:xnack-",
   ]);
-});
-
-test("runs of indexes are short", () => {
-  assert.equal(formatIndexes([0, 1, 2, 5, 7, 8]), "#0–#2, #5, #7–#8");
-  assert.equal(formatIndexes([0, 2, 4, 6, 8, 10, 12]), "#0, #2, #4, #6, #8, #10 and more");
 });

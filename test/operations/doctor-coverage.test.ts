@@ -230,6 +230,7 @@ test("the time for holes grows with the number of wrappers, not with its square"
     wrappers: count,
     missing,
     missingBefore: missing,
+    endedBefore: false,
     archives: [],
     search,
     failed: { key: "a.so#1", index: 1, candidates: [], kernel: undefined, failure },

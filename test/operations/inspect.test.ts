@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { addInspect } from "../../src/cli/commands/inspect.ts";
 import { TEXT_WIDTH } from "../../src/cli/render/wrap.ts";
-import { disassemble, findDisassemblers } from "../../src/operations/disassemble.node.ts";
 import { inspectFile } from "../../src/operations/inspect.node.ts";
 import { none } from "../../src/node.ts";
 import { fixtureBytes, fixturesOf } from "../bundle/host-fixtures.ts";
+import { buildBundle, compressBundle } from "../bundle/bundle-builder.ts";
 import { kpackError } from "../support/expect-error.ts";
 import { runCommand } from "../support/run-command.ts";
 import { archiveBytes, TemporaryTree, ZSTD } from "../support/trees.ts";
@@ -234,6 +231,28 @@ VGPRS  SGPRS  SPILLS  LDS  SCRATCH  KERNARG  WAVE  GROUP  KERNEL
     }
   });
 
+  it("shows each of two code objects under one id", async () => {
+    using tree = new TemporaryTree();
+    const id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+    const names = ["vadd_gfx1100", "reduce_gfx1100"];
+    const bundle = buildBundle(
+      names.map((name) => ({ id, content: fixtureBytes(`A/hsaco/${name}.hsaco`) })),
+      { alignment: 4096 },
+    );
+    for (const bytes of [bundle, compressBundle(bundle, { version: 2 })]) {
+      const { codeObjects } = await inspectFile(tree.write("twice.hipfb", bytes));
+      assert.deepEqual(
+        codeObjects.map(({ size, functions }) => [size, functions.map(({ name }) => name)]),
+        await Promise.all(
+          names.map(async (name) => {
+            const alone = await inspectFile(at(`A/hsaco/${name}.hsaco`));
+            return [alone.codeObjects[0]?.size, alone.codeObjects[0]?.functions.map((one) => one.name)];
+          }),
+        ),
+      );
+    }
+  });
+
   it("goes on behind a damaged one, and ends with 1", async () => {
     using tree = new TemporaryTree();
     const good = fixtureBytes("A/hsaco/vadd_gfx942.hsaco");
@@ -264,105 +283,5 @@ VGPRS  SGPRS  SPILLS  LDS  SCRATCH  KERNARG  WAVE  GROUP  KERNEL
     const { status, text } = await runCommand(addInspect, "inspect", path, "-q", "--json");
     assert.equal(status, 1);
     assert.match(text, /"payload": "spirv"/);
-  });
-});
-
-describe("disassembling", () => {
-  const fake = (folder: string, name: string, version: string, script: string): void => {
-    mkdirSync(folder, { recursive: true });
-    const path = join(folder, name);
-    writeFileSync(
-      path,
-      `#!/bin/sh\nif [ "$1" = --version ]; then echo "LLVM version ${version}"; exit 0; fi\n${script}\n`,
-    );
-    chmodSync(path, 0o755);
-  };
-  const instructions = `printf '\\n%s:\\tfile format elf64-amdgpu\\n\\n0000 <k>:\\n\\ts_endpgm    // 000000001600: BF810000\\n' "$3"`;
-
-  it("takes the newest tool that knows the target", async () => {
-    using tree = new TemporaryTree();
-    const old = join(tree.path, "old");
-    const folders = [join(tree.path, "none"), old, join(tree.path, "new")];
-    fake(
-      old,
-      "llvm-objdump-9",
-      "9.0.1",
-      'echo "error: can\'t find target: unable to get target" >&2; exit 1',
-    );
-    fake(old, "llvm-objdump-14", "14.0.6", instructions);
-    fake(old, "llvm-objdump-16", "16.0.0", "kill -SEGV $$");
-    fake(
-      join(tree.path, "new"),
-      "llvm-objdump",
-      "22.1.0",
-      `echo "'gfx9999' is not a recognized processor" >&2; ${instructions}`,
-    );
-    assert.deepEqual(
-      (await findDisassemblers({ folders })).map(({ version }) => version),
-      ["22.1.0", "16.0.0", "14.0.6", "9.0.1"],
-    );
-    const before = readdirSync(tmpdir()).filter((name) => name.startsWith("kpack-disassembly-")).length;
-    const { tool, text } = await disassemble(Uint8Array.of(1), { target: "gfx9999", folders });
-    assert.equal(tool.version, "14.0.6");
-    assert.equal(text, "0000 <k>:\n\ts_endpgm    // 000000001600: BF810000\n");
-    fake(old, "llvm-objdump-14", "14.0.6", "echo nothing");
-    const error = await kpackError(
-      () => disassemble(Uint8Array.of(1), { target: "gfx9999", folders }),
-      "READ_FAILED",
-    );
-    assert.equal(
-      error.message,
-      "no llvm-objdump here can disassemble gfx9999: llvm-objdump 22.1.0 does not know it; " +
-        "llvm-objdump 16.0.0 crashed (SIGSEGV); llvm-objdump 14.0.6 gave no instructions; llvm-objdump 9.0.1 does not know it",
-    );
-    assert.equal(
-      readdirSync(tmpdir()).filter((name) => name.startsWith("kpack-disassembly-")).length,
-      before,
-    );
-  });
-
-  it("says so where there is none", async () => {
-    const error = await kpackError(
-      () => disassemble(Uint8Array.of(1), { target: "gfx942", folders: [] }),
-      "NOTHING_FOUND",
-    );
-    assert.match(error.hint ?? "", /Install LLVM/);
-  });
-
-  it("stops when it is told to", async () => {
-    using tree = new TemporaryTree();
-    fake(tree.path, "llvm-objdump", "22.1.0", "sleep 30");
-    const signal = AbortSignal.timeout(200);
-    await assert.rejects(disassemble(Uint8Array.of(1), { target: "gfx942", folders: [tree.path], signal }), {
-      name: "TimeoutError",
-    });
-  });
-
-  const installed = ["llvm-objdump", "llvm-objdump-14"].some(
-    (tool) => spawnSync(tool, ["--version"]).status === 0,
-  );
-  it("works with the LLVM of this machine", {
-    skip: installed ? false : "there is no llvm-objdump",
-  }, async () => {
-    const { status, text } = await runCommand(
-      addInspect,
-      "inspect",
-      at("A/hsaco/vadd_gfx906.hsaco"),
-      "--disassemble",
-      "vadd",
-      "-q",
-    );
-    assert.equal(status, 0);
-    assert.match(text, /<vadd>:\n\ts_load_dword/);
-    const several = await runCommand(addInspect, "inspect", at("C/libfx_multi3.so"), "--disassemble");
-    assert.equal(several.status, 2);
-    const unknown = await runCommand(
-      addInspect,
-      "inspect",
-      at("A/hsaco/vadd_gfx906.hsaco"),
-      "--disassemble",
-      "nothing",
-    );
-    assert.equal(unknown.status, 1);
   });
 });

@@ -193,6 +193,25 @@ test("the index that a wrapper holds counts, not its position", async () => {
   );
 });
 
+test("wrappers that ask for one index get one answer", async () => {
+  using tree = new TemporaryTree();
+  const host = { kernelName: "a.so", searchPaths: ["@GFXARCH@.kpack"], wrappers: [0, 0, 1, 1] };
+  const path = tree.write("a.so", buildHost(host));
+  tree.write("gfx942.kpack", await archiveBytes({ targets: { gfx942: ["a.so#0"] } }));
+  const { wrappers } = await resolveBinary(path, { isas: ["gfx942"] });
+  assert.deepEqual(
+    wrappers.map(({ wrapper, answer }) => [wrapper, answer.kernel?.ordinal]),
+    [
+      [0, 0],
+      [1, 0],
+      [2, undefined],
+      [3, undefined],
+    ],
+  );
+  assert.equal(wrappers[0]?.answer, wrappers[1]?.answer);
+  assert.equal(wrappers[2]?.answer, wrappers[3]?.answer);
+});
+
 test("what the loader is not asked about is said", async () => {
   using tree = new TemporaryTree();
   const isas = ["gfx942"];

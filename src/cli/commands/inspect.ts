@@ -1,6 +1,6 @@
 import type { Command } from "@commander-js/extra-typings";
 import type { Finding } from "../../errors/finding.ts";
-import type { InspectedCodeObject, InspectedFunction } from "../../operations/inspect.node.ts";
+import type { InspectedCodeObject } from "../../operations/inspect.node.ts";
 import { jobsOption, jsonOption, quietOption, targetsOption } from "../arguments.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import type { RunCommand } from "../run-command.ts";
@@ -120,7 +120,7 @@ async function showInstructions(
   const { signal } = terminal;
   const wanted = options.disassemble === true ? options.kernel : options.disassemble;
   const findings: Finding[] = [];
-  const { inspected, bytes, count } = await readForDisassembly(file, {
+  const { kind, inspected, bytes, count } = await readForDisassembly(file, {
     key,
     target,
     targets: options.targets,
@@ -131,30 +131,36 @@ async function showInstructions(
       warnOf(terminal)(finding);
     },
   });
-  if (!inspected?.codeObject || !bytes) {
-    if (count > 1)
-      throw new UsageError(`${file} has ${count} code objects: say which, with its key and target`);
-    return 1; // a finding has said why
-  }
-  const functions: readonly InspectedFunction[] = wanted === undefined ? [] : inspected.functions;
-  const { text, tool } = await disassemble(bytes, {
-    symbols: functions.map(({ name }) => name),
-    target: inspected.codeObject.header.target.targetName,
-    signal,
-  });
+  if (count > 1)
+    throw new UsageError(`${file} has ${count} code objects: say which, with its key and target`);
+  const { codeObject, functions = [] } = inspected ?? {};
+  const disassembly =
+    codeObject &&
+    bytes &&
+    (await disassemble(bytes, {
+      symbols: wanted === undefined ? [] : functions.map(({ name }) => name),
+      target: codeObject.header.target.targetName,
+      signal,
+    }));
   if (terminal.json) {
     const { codeObjectToJson } = await import("../render/inspection-json.ts");
     terminal.printJson("kpack/inspect/1", {
       file,
-      codeObjects: [codeObjectToJson(inspected)],
-      disassembly: { tool: tool.path, version: tool.version, text },
+      kind,
+      codeObjects: inspected ? [codeObjectToJson(inspected)] : [],
+      disassembly: disassembly && {
+        tool: disassembly.tool.path,
+        version: disassembly.tool.version,
+        text: disassembly.text,
+      },
       findings,
     });
-  } else {
+  } else if (disassembly) {
+    const { tool, text } = disassembly;
     terminal.note(`llvm-objdump ${tool.version} (${tool.path})`);
     terminal.print(text);
   }
-  return statusOf(findings);
+  return disassembly ? statusOf(findings) : 1; // a finding has said why
 }
 
 function warnOf(terminal: Terminal): (finding: Finding) => void {

@@ -38,7 +38,9 @@ function renderOne(report: ResolveReport, { wrapper, answer, remedy }: WrapperAn
     const lines = [
       wrapText(`Not found: ${formatStatus(failure.status)}: ${printable(failure.reason)}`, "  "),
       ...(remedy === undefined ? [] : [wrapText(`  What to do: ${printable(remedy)}`, "  ")]),
-      "  HIP says hipErrorInvalidImage: device kernel image is invalid.",
+      ...(failure.status.name === "PROCESS_ENDS"
+        ? []
+        : ["  HIP says hipErrorInvalidImage: device kernel image is invalid."]),
     ];
     sections.push(lines.join("\n"));
   }

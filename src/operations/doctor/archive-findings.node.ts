@@ -6,7 +6,7 @@ import { identifyPayload, readCodeObjectHeader } from "../../code-object/code-ob
 import { isKpackError } from "../../errors/errors.ts";
 import type { Finding } from "../../errors/finding.ts";
 import { targetDisagreement } from "../../target/target-agreement.ts";
-import { judgeReaders, type ReaderVerdict } from "../reader-acceptance.ts";
+import { judgeReaders, type KernelFact, type KernelFacts, type ReaderVerdict } from "../reader-acceptance.ts";
 import { verifyArchive } from "../verify.ts";
 import { LEAST_BUDGET, shareOfAll } from "./read-budget.ts";
 import type { ArchiveReport, ShelvedArchive } from "./doctor-facts.ts";
@@ -46,7 +46,8 @@ export async function checkArchive(
   const checked = options.deep
     ? await checkDeeply(archive, options)
     : await checkHeads(archive, headBudget(size, options.archiveCount), options);
-  const readers = checked.readers ?? judgeReaders(archive, shallowFacts(archive, facts));
+  const readers =
+    checked.readers ?? judgeReaders(archive, await shallowFacts(archive, facts, options.signal));
   const findings = [
     ...targetFindings(archive),
     ...readerFindings(archive, readers),
@@ -88,17 +89,34 @@ async function kernelCountOf(archive: Archive, signal: AbortSignal | undefined):
   }
 }
 
-/** What can be told of the kernels without decoding them: their stated sizes. */
-function shallowFacts(
+/** What can be told of the kernels without decoding them: their sizes, as they are stored or as they are stated. */
+async function shallowFacts(
   archive: Archive,
   { storedCount, error }: CountedKernels,
-): Parameters<typeof judgeReaders>[1] {
-  const kernels = Array.from(archive.entries, ({ id, originalSize }) => ({
-    id,
-    originalSize,
-    size: originalSize,
-  }));
+  signal: AbortSignal | undefined,
+): Promise<KernelFacts> {
+  const kernels: KernelFact[] = [];
+  for (const entry of archive.entries) {
+    const { id, originalSize } = entry;
+    const size = archive.schemeName === "none" ? await blobSize(archive, entry, signal) : originalSize;
+    kernels.push({ id, originalSize, size });
+  }
   return { kernels, findings: error ? [...archive.findings, error] : archive.findings, storedCount };
+}
+
+/** Undefined where the entry leads to no blob. */
+async function blobSize(
+  archive: Archive,
+  { ordinal }: ArchiveEntry,
+  signal: AbortSignal | undefined,
+): Promise<number | undefined> {
+  try {
+    const [blob] = await archive.decompressor.storedExtents(ordinal, { signal });
+    return blob?.size;
+  } catch (error) {
+    if (!isKpackError(error)) throw error;
+    return undefined;
+  }
 }
 
 interface Checked {

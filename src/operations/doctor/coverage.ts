@@ -23,6 +23,8 @@ export interface CoverageRow {
 export interface CoverageAnswer extends CoverageRow {
   /** Today's search, which is the same for all wrappers. */
   readonly search: ArchiveSearch;
+  /** Whether an archive ends the process with loaders up to ROCm 7.14: then nothing is said by what they miss. */
+  readonly endedBefore: boolean;
   /** Today's answer for the first wrapper without a kernel that has its metadata. */
   readonly failed: KernelAnswer | undefined;
 }
@@ -69,6 +71,7 @@ export async function coverBinary(
     missingBefore: missingIn(host, before),
     archives: Array.from(served, ([path, wrappers]) => ({ path, wrappers })),
     search: now.search,
+    endedBefore: before.search.failure?.status.name === "PROCESS_ENDS",
     failed: failed && now.answers.get(failed.reserved1),
   };
 }

@@ -4,7 +4,7 @@ import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
 import { formatStatus } from "../../loader/loader-status.ts";
 import { remedyFor } from "../../loader/remedy.ts";
 import { fileNameOf } from "../../loader/search-paths.ts";
-import { keysOf } from "./archive-keys.ts";
+import { keysOf } from "../../archive/archive-keys.ts";
 import type { CoverageAnswer } from "./coverage.ts";
 import type { Reach } from "./doctor-facts.ts";
 import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";

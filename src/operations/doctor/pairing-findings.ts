@@ -1,8 +1,8 @@
 import { candidatesOf } from "../../loader/candidates.ts";
 import { formatStatus } from "../../loader/loader-status.ts";
-import { formatIndexes } from "../../loader/resolve.ts";
+import { formatIndexes } from "../../loader/miss-reason.ts";
 import { fileNameOf } from "../../loader/search-paths.ts";
-import { keysOf } from "./archive-keys.ts";
+import { keysOf } from "../../archive/archive-keys.ts";
 import type { CoverageAnswer } from "./coverage.ts";
 import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";
 import type { Reach } from "./doctor-facts.ts";
@@ -127,7 +127,7 @@ export function coverageFindings(
   for (const row of rows) {
     const missingNow = new Set(row.missing);
     const shadowed = row.missingBefore.filter((position) => !missingNow.has(position));
-    if (shadowed.length > 0) {
+    if (shadowed.length > 0 && !row.endedBefore) {
       shadows.push(
         `for ${row.isa}: ${shadowed.length} wrapper(s) are found in a later archive only, at ${positions(shadowed)}`,
       );

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { folderOf, joinPath, resolveEmbeddedPath, TARGET_PLACEHOLDER } from "../../loader/search-paths.ts";
 import { parseTargetId } from "../../target/target-id.ts";
-import { keysOf } from "./archive-keys.ts";
+import { keysOf } from "../../archive/archive-keys.ts";
 import type { ArchiveShelf } from "./archive-shelf.node.ts";
 import type { HostFacts, Reach, ShelvedArchive } from "./doctor-facts.ts";
 

@@ -1,5 +1,5 @@
-import { splitBinaryKey } from "../../archive/binary-key.ts";
-import type { Archive } from "../../archive/archive.ts";
+import { splitBinaryKey } from "./binary-key.ts";
+import type { Archive } from "./archive.ts";
 
 /** The indexes that an archive has for a binary and target; undefined stands for a key without an index. */
 export type KeyIndexes = ReadonlyMap<string, ReadonlySet<number | undefined>>;
