@@ -18,15 +18,23 @@ import { printErrorDocument, reportError } from "./report-error.ts";
 import type { RunCommand } from "./run-command.ts";
 import { Terminal } from "./terminal.ts";
 
-const INTERRUPTED = 130;
+/** Signals that end the work. The exit status is 128 more than the signal's number, as with other commands. */
+const INTERRUPTIONS = ["SIGHUP", "SIGINT", "SIGTERM"] as const;
+/** A signal so soon after another is the same one, sent to the process and to its group. */
+const SAME_SIGNAL_MS = 500;
 
 /** Parses the arguments, runs the command and returns the exit status. */
 export async function run(args: readonly string[]): Promise<number> {
   let status: number = 0;
   const interruption = new AbortController();
-  const interrupt = (): void => interruption.abort(new Error("interrupted"));
-  process.once("SIGINT", interrupt);
-  process.once("SIGTERM", interrupt);
+  let interrupted: { readonly status: number; readonly since: number } | undefined;
+  const interrupt = (_: NodeJS.Signals, number: number): void => {
+    if (interrupted && performance.now() - interrupted.since > SAME_SIGNAL_MS)
+      process.exit(interrupted.status); // nobody wants to wait for the clearing up
+    interrupted ??= { status: 128 + number, since: performance.now() };
+    interruption.abort(new Error("interrupted"));
+  };
+  for (const signal of INTERRUPTIONS) process.on(signal, interrupt);
   // A reader that had enough, like head, closes the pipe: no fault of anybody.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") process.stderr.write(`kpack: ${error.message}\n`);
@@ -38,7 +46,7 @@ export async function run(args: readonly string[]): Promise<number> {
     try {
       status = await work(terminal);
     } catch (error) {
-      if (interruption.signal.aborted) status = INTERRUPTED;
+      if (interrupted) status = interrupted.status;
       else {
         terminal.endProgress();
         status = reportError(error, terminal.json);
@@ -58,8 +66,7 @@ export async function run(args: readonly string[]): Promise<number> {
       printErrorDocument({ code: "USAGE", message: error.message.replace(/^error: /, "") });
     }
   } finally {
-    process.removeListener("SIGINT", interrupt);
-    process.removeListener("SIGTERM", interrupt);
+    for (const signal of INTERRUPTIONS) process.removeListener(signal, interrupt);
   }
   return status;
 }
