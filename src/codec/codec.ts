@@ -58,6 +58,8 @@ export interface FrameCompressorOptions {
   readonly hashLog?: number | undefined;
   /** Base-2 logarithm of the size of zstd's chain table; by default the level's own. */
   readonly chainLog?: number | undefined;
+  /** Base-2 logarithm of the number of places that zstd tries for a match; by default the level's own. */
+  readonly searchLog?: number | undefined;
   /** zstd's strategy, 1 (fast) to 9 (btultra2); by default the level's own. */
   readonly strategy?: number | undefined;
 }

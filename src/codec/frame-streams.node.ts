@@ -40,6 +40,7 @@ export class StreamFrameCompressor implements FrameCompressor {
     };
     if (options.hashLog !== undefined) params[constants.ZSTD_c_hashLog] = options.hashLog;
     if (options.chainLog !== undefined) params[constants.ZSTD_c_chainLog] = options.chainLog;
+    if (options.searchLog !== undefined) params[constants.ZSTD_c_searchLog] = options.searchLog;
     if (options.strategy !== undefined) params[constants.ZSTD_c_strategy] = options.strategy;
     this.#stream = createZstdCompress({
       params,
