@@ -1,16 +1,22 @@
 import { printable } from "../bytes/text.ts";
 import { isKpackError } from "../errors/errors.ts";
 import type { ExitStatus } from "./exit-status.ts";
+import { TEXT_WIDTH, wrapText } from "./render/wrap.ts";
 import { colour } from "./terminal.ts";
+
+const START = "kpack: ";
 
 /** Says on stderr what went wrong, where, and what to do about it; returns the exit status. */
 export function reportError(error: unknown, json: boolean): ExitStatus {
   if (isKpackError(error)) {
     const status = error.name === "AccessError" ? 2 : 1;
-    const lines = [`${colour("red", "kpack:")} ${printable(error.message)} [${error.code}]`];
-    if (error.hint !== undefined) lines.push(`  ${printable(error.hint)}`);
-    process.stderr.write(`${lines.join("\n")}\n`);
     const { code, file, offset, field, expected, found, hint, summary } = error;
+    const message = `${START}${printable(error.message)} [${code}]`;
+    // One line that can be searched for, unless it lists more than any line could hold.
+    const isLong = `${expected ?? ""}${found ?? ""}`.length > TEXT_WIDTH;
+    const lines = [(isLong ? wrapText(message, "  ") : message).replace(START, colour("red", START))];
+    if (hint !== undefined) lines.push(`  ${printable(hint)}`);
+    process.stderr.write(`${lines.join("\n")}\n`);
     if (json) printErrorDocument({ code, message: summary, file, offset, field, expected, found, hint });
     return status;
   }

@@ -1,7 +1,8 @@
 import { openArchive } from "../archive/open-archive.node.ts";
 import type { Finding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { attributeFrames, describeGraph, type GraphInfo } from "./graph.ts";
+import { describeGraph, type GraphInfo } from "./graph.ts";
+import { entryShares } from "./info-shares.ts";
 import { StoredSizes } from "./stored-sizes.ts";
 
 /** What an archive is, summed up. */
@@ -67,16 +68,12 @@ export async function describeArchive(
   const map = archive.decompressor.describeFrames?.();
   const sizes = new StoredSizes(archive, signal);
   const storedSizes = new Map<number, number>();
-  const entriesOfKernel = new Map<number, number>();
-  for (const { ordinal } of archive.entries) {
-    storedSizes.set(ordinal, await sizes.of(ordinal));
-    entriesOfKernel.set(ordinal, (entriesOfKernel.get(ordinal) ?? 0) + 1);
-  }
-  const attributed = map && attributeFrames(map).kernels;
+  for (const { ordinal } of archive.entries) storedSizes.set(ordinal, await sizes.of(ordinal));
+  const shareOf = entryShares(archive);
   const targets = new Map<string, Part>();
   const binaries = new Map<string, Part>();
   for (const { target, binaryKey, ordinal, originalSize = 0 } of archive.entries) {
-    const share = (attributed?.[ordinal] ?? 0) / (entriesOfKernel.get(ordinal) ?? 1);
+    const share = shareOf?.(ordinal) ?? 0;
     addEntry(targets, target, { ordinal, originalSize, share });
     addEntry(binaries, binaryKey, { ordinal, originalSize, share });
   }
