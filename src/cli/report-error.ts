@@ -7,7 +7,7 @@ import { colour } from "./terminal.ts";
 const START = "kpack: ";
 
 /** Says on stderr what went wrong, where, and what to do about it; returns the exit status. */
-export function reportError(error: unknown, json: boolean): ExitStatus {
+export function reportError(error: unknown, json: boolean, command?: string): ExitStatus {
   if (isKpackError(error)) {
     const status = error.name === "AccessError" ? 2 : 1;
     const { code, file, offset, field, expected, found, hint, summary } = error;
@@ -22,9 +22,7 @@ export function reportError(error: unknown, json: boolean): ExitStatus {
   }
   // No other RangeError: an exhausted stack and memory that cannot be had are RangeErrors too.
   if (error instanceof UsageError) {
-    process.stderr.write(
-      `${colour("red", "kpack:")} ${printable(error.message)}\n  "kpack help" shows how it is used.\n`,
-    );
+    process.stderr.write(`${colour("red", START)}${printable(error.message)}\n${usageHint(command)}\n`);
     if (json) printErrorDocument({ code: "USAGE", message: error.message });
     return 2;
   }
@@ -33,6 +31,16 @@ export function reportError(error: unknown, json: boolean): ExitStatus {
   process.stderr.write(`${colour("red", "kpack:")} unexpected error, please report it: ${trace}\n`);
   if (json) printErrorDocument({ code: "INTERNAL", message: String(error) });
   return 2;
+}
+
+/** What commander says of wrong usage, in the form that all other errors have. */
+export function usageMessage(text: string): string {
+  return text.replace(/^error: /, colour("red", START));
+}
+
+/** Where to read how a command is used, or the whole tool. */
+export function usageHint(command?: string): string {
+  return `  "kpack help${command === undefined ? "" : ` ${command}`}" shows how it is used.`;
 }
 
 /** The one document of `--json` when there is no answer; see docs/json.md. */
