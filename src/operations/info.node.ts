@@ -14,6 +14,7 @@ export interface ArchiveInfo {
   readonly groupName: string;
   readonly family: string;
   readonly scheme: string;
+  /** Binary keys that have entries. */
   readonly binaryCount: number;
   readonly entryCount: number;
   /** Stored kernels that an entry points to: entries that share one count once. */
@@ -22,7 +23,7 @@ export interface ArchiveInfo {
   readonly originalSize: number;
   /** Bytes that hold the kernels; those that entries share count once. */
   readonly storedSize: number;
-  /** TOC fields beyond those of the format's first definition, and of the scheme. */
+  /** TOC fields beyond those that the format and the scheme need. */
   readonly extraFields: readonly string[];
   readonly targets: readonly TargetInfo[];
   readonly binaries: readonly BinaryInfo[];
@@ -56,7 +57,8 @@ export interface BinaryInfo extends PartInfo {
   readonly binaryKey: string;
 }
 
-const FIRST_DEFINITION = ["blobs", "zstd_offset", "zstd_size"];
+/** A scheme's field that only some writers add. */
+const OPTIONAL_FIELD = "zstd_frame_offsets";
 
 /** Sums an archive up. Reads the TOC and, where it has no frame offsets, the sizes of the frames. */
 export async function describeArchive(
@@ -90,14 +92,14 @@ export async function describeArchive(
     groupName: archive.groupName,
     family: archive.family,
     scheme: archive.schemeName,
-    binaryCount: archive.toc.entries.binaries.count,
+    binaryCount: binaries.size,
     entryCount: archive.entries.length,
     kernelCount: storedSizes.size,
     originalSize: sum([...targets.values()].map(({ originalSize }) => originalSize)),
     storedSize: map ? sum(map.frames.map(({ extent }) => extent.size)) : sum(storedSizes.values()),
     extraFields: archive.toc.fields
       .map(({ name }) => name)
-      .filter((name) => !FIRST_DEFINITION.includes(name)),
+      .filter((name) => name === OPTIONAL_FIELD || !archive.scheme.fieldNames.includes(name)),
     targets: [...targets].map(([target, part]) => ({
       target,
       ...describe(part),
