@@ -258,22 +258,20 @@ export class Archive implements AsyncDisposable {
 
   #kernelNotFound(binaryKey: string, target: string): NotFoundError {
     const binary = findBinary(this.toc, binaryKey);
-    const has =
-      binary < 0
-        ? undefined
-        : this.entries
-            .ofBinary(binary)
-            .map((entry) => entry.target)
-            .slice(0, 12);
-    const { targetNames } = this.toc.entries;
+    const own = binary < 0 ? [] : this.entries.ofBinary(binary).map((entry) => entry.target);
+    const has = own.length > 0 ? own.slice(0, 12) : undefined; // a key may have no entries
+    const { targetNames, binaries } = this.toc.entries;
+    const keyCount = binaries.firstEntries.filter(
+      (first, index, all) => index < binaries.count && first < (all[index + 1] ?? first),
+    ).length;
     return new NotFoundError("KERNEL_NOT_FOUND", "the archive has no such kernel", {
       file: this.source.name,
-      field: `${binaryKey} for ${target}`,
+      field: target === "" ? binaryKey : `${binaryKey} for ${target}`,
       expected: has ? `one of the targets ${has.join(", ")}` : undefined,
-      found: has ? target : undefined,
+      found: has && target !== "" ? target : undefined,
       hint: has
         ? undefined
-        : `It has no binary ${binaryKey}; "kpack list" shows its ${this.toc.entries.binaries.count} keys (targets: ${targetNames.slice(0, 8).join(", ")}).`,
+        : `It has no binary ${binaryKey}; "kpack list" shows its ${keyCount} keys (targets: ${targetNames.slice(0, 8).join(", ")}).`,
     });
   }
 }

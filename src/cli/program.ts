@@ -1,4 +1,4 @@
-import { Command, CommanderError } from "@commander-js/extra-typings";
+import { Command, CommanderError, type CommandUnknownOpts } from "@commander-js/extra-typings";
 import { readFileSync } from "node:fs";
 import { addBench } from "./commands/bench.ts";
 import { addConvert } from "./commands/convert.ts";
@@ -14,7 +14,7 @@ import { addResolve } from "./commands/resolve.ts";
 import { addShrink } from "./commands/shrink.ts";
 import { addUnbundle } from "./commands/unbundle.ts";
 import { addVerify } from "./commands/verify.ts";
-import { printErrorDocument, reportError } from "./report-error.ts";
+import { printErrorDocument, reportError, usageHint, usageMessage } from "./report-error.ts";
 import type { RunCommand } from "./run-command.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -26,6 +26,7 @@ const SAME_SIGNAL_MS = 500;
 /** Parses the arguments, runs the command and returns the exit status. */
 export async function run(args: readonly string[]): Promise<number> {
   let status: number = 0;
+  let commandName: string | undefined;
   const interruption = new AbortController();
   let interrupted: { readonly status: number; readonly since: number } | undefined;
   const interrupt = (_: NodeJS.Signals, number: number): void => {
@@ -49,14 +50,17 @@ export async function run(args: readonly string[]): Promise<number> {
       if (interrupted) status = interrupted.status;
       else {
         terminal.endProgress();
-        status = reportError(error, terminal.json);
+        status = reportError(error, terminal.json, commandName);
       }
     } finally {
       terminal.endProgress();
     }
   };
   try {
-    const command = program(runCommand);
+    const command = program(runCommand).hook("preAction", (_, action) => {
+      commandName = action.name();
+      refuseEmptyPaths(action);
+    });
     refuseUnknownHelp(command, args);
     await command.parseAsync(args, { from: "user" });
   } catch (error) {
@@ -77,7 +81,8 @@ function program(runCommand: RunCommand): Command {
     .version(packageVersion(), "-V, --version")
     .exitOverride()
     .configureHelp({ helpWidth: Math.min(100, process.stdout.columns || 100) })
-    .showHelpAfterError('("kpack help" and "kpack help COMMAND" show how it is used)')
+    .configureOutput({ outputError: (text, write) => write(usageMessage(text)) })
+    .showHelpAfterError(usageHint())
     .addHelpText(
       "after",
       "\nExit status: 0 yes, 1 no (bad input, findings, nothing found), 2 not answered (usage, files).",
@@ -96,7 +101,21 @@ function program(runCommand: RunCommand): Command {
   addResolve(command, runCommand);
   addDoctor(command, runCommand);
   addExplain(command, runCommand);
+  for (const one of command.commands) one.showHelpAfterError(usageHint(one.name()));
   return command;
+}
+
+/** Arguments that are names inside of a file; all others are paths. */
+const NAMES: readonly string[] = ["key", "target", "code"];
+
+/** An empty path is a variable of a script that was not set: the system's words for it would not say so. */
+function refuseEmptyPaths(action: CommandUnknownOpts): void {
+  action.registeredArguments.forEach((argument, index) => {
+    const value: unknown = action.processedArgs[index];
+    const isEmpty = Array.isArray(value) ? value.includes("") : value === "";
+    if (isEmpty && !NAMES.includes(argument.name()))
+      action.error(`error: the argument '${argument.name()}' is empty: it names no file`, { exitCode: 2 });
+  });
 }
 
 /** commander shows its general help for a command that there is not, and calls that a success. */

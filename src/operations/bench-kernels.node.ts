@@ -1,9 +1,10 @@
 import { join } from "node:path";
+import { normalizeBinaryKey } from "../archive/binary-key.ts";
 import type { KernelToWrite } from "../archive/kernel-to-write.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
-import type { Extent } from "../bytes/extent.ts";
+import { bytesEqual, type Extent } from "../bytes/extent.ts";
 import type { Limits } from "../bytes/limits.ts";
-import { NotFoundError } from "../errors/errors.ts";
+import { FormatError, NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { detectFile } from "../host/detect.ts";
 import { createFile } from "../sink/file-sink.node.ts";
@@ -57,7 +58,8 @@ export class BenchKernels implements AsyncDisposable {
 
   /**
    * Unpacks all kernels of the inputs into a file in `folder`.
-   * @throws NotFoundError `NOTHING_FOUND` when an input has none for the wanted targets
+   * @throws NotFoundError `NOTHING_FOUND` when no input has any for the wanted targets
+   * @throws FormatError `CONFLICTING_KERNELS` when inputs have different kernels for one key and target
    */
   static async unpack(folder: string, options: BenchKernelOptions): Promise<BenchKernels> {
     const path = join(folder, "kernels");
@@ -78,7 +80,13 @@ export class BenchKernels implements AsyncDisposable {
       });
     }
     await sink.commit();
-    return new BenchKernels(await openFile(path), places);
+    const source = await openFile(path);
+    try {
+      return new BenchKernels(source, await withoutRepeats(source, places, options.signal));
+    } catch (error) {
+      await source[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -90,6 +98,46 @@ interface Place {
   readonly binaryKey: string;
   readonly target: string;
   readonly extent: Extent;
+}
+
+/** Each entry once, where inputs have it several times. @throws FormatError `CONFLICTING_KERNELS` for different kernels */
+async function withoutRepeats(
+  source: Source,
+  places: readonly Place[],
+  signal: AbortSignal | undefined,
+): Promise<readonly Place[]> {
+  const firsts = new Map<string, Place>();
+  for (const place of places) {
+    const name = `${normalizeBinaryKey(place.binaryKey)} ${place.target}`;
+    const first = firsts.get(name);
+    if (!first) firsts.set(name, place);
+    else if (!(await isSameKernel(source, first.extent, place.extent, signal))) {
+      throw new FormatError(
+        "CONFLICTING_KERNELS",
+        "two inputs have different kernels for one key and target",
+        {
+          field: name,
+          hint: "Compare the inputs one by one.",
+        },
+      );
+    }
+  }
+  return [...firsts.values()];
+}
+
+async function isSameKernel(
+  source: Source,
+  a: Extent,
+  b: Extent,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  if (a.size !== b.size) return false;
+  if (a.offset === b.offset) return true;
+  const [first, second] = await Promise.all([
+    source.read(a.offset, a.size, { signal }),
+    source.read(b.offset, b.size, { signal }),
+  ]);
+  return bytesEqual(first, second);
 }
 
 async function isArchive(input: string, { signal }: BenchKernelOptions): Promise<boolean> {

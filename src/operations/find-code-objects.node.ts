@@ -5,12 +5,13 @@ import { nodeCodecs } from "../codec/node-codecs.node.ts";
 import { NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { detectFile } from "../host/detect.ts";
-import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
+import { type DeviceCode, type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { memorySource } from "../source/memory-source.ts";
 import { sliceSource } from "../source/slice-source.ts";
 import type { Source } from "../source/source.ts";
 import { matchesAnySelection } from "../target/target-id.ts";
+import { CONVERTED_HINT, convertedFinding, foundInstead } from "./list-converted.ts";
 
 export interface FindCodeObjectsOptions {
   /** A binary key of an archive; in a fat binary or bundle the index under which the runtime asks: `3` or `#3`. */
@@ -30,6 +31,8 @@ export interface CodeObjectPlace {
   readonly bundle: number | undefined;
   readonly indexes: readonly number[];
   readonly target: string;
+  /** In bytes, as the file states it; undefined where it does not. */
+  readonly size: number | undefined;
   open(): Promise<Source>;
 }
 
@@ -73,8 +76,10 @@ export async function findCodeObjects(
     }
     const code = await readDeviceCode(source, { codecs: nodeCodecs, onFinding, signal });
     const items = code.items.filter((item) => isChosen(options, item.target, keysOf(item)));
-    if (items.length === 0)
+    if (items.length === 0) {
+      if (convertedFinding(code) && code.items.length === 0) throw converted(path, code);
       throw nothingChosen(path, options, [...new Set(code.items.map(({ target }) => target))]);
+    }
     const kind = code.fatBinary ? "fat-binary" : detected === "code-object" ? "code-object" : "bundle";
     return new CodeObjectFile(
       kind,
@@ -102,7 +107,7 @@ function placeOfEntry(
   entry: ArchiveEntry,
   signal: AbortSignal | undefined,
 ): CodeObjectPlace {
-  const { id, binaryKey, target, ordinal } = entry;
+  const { id, binaryKey, target, ordinal, originalSize } = entry;
   const name = `${archive.source.name}: ${id}`;
   return {
     id,
@@ -110,6 +115,7 @@ function placeOfEntry(
     bundle: undefined,
     indexes: [],
     target,
+    size: originalSize,
     open: async () => {
       if (archive.schemeName !== "none")
         return memorySource(await archive.readKernel(entry, { signal }), name);
@@ -130,11 +136,20 @@ function placeOfItem(source: Source, item: DeviceItem, signal: AbortSignal | und
     bundle: bundleIndex,
     indexes: keyIndexes,
     target,
+    size: kernel.size,
     open: async () =>
       extent
         ? sliceSource(source, extent.offset, extent.size, name)
         : memorySource(await kernel.read({ signal }), name),
   };
+}
+
+function converted(file: string, code: DeviceCode): NotFoundError {
+  return new NotFoundError("NOTHING_FOUND", "there is nothing to inspect", {
+    file,
+    found: foundInstead(code),
+    hint: CONVERTED_HINT,
+  });
 }
 
 function nothingChosen(

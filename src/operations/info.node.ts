@@ -1,7 +1,8 @@
 import { openArchive } from "../archive/open-archive.node.ts";
 import type { Finding } from "../errors/finding.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { attributeFrames, describeGraph, type GraphInfo } from "./graph.ts";
+import { describeGraph, type GraphInfo } from "./graph.ts";
+import { entryShares } from "./info-shares.ts";
 import { StoredSizes } from "./stored-sizes.ts";
 
 /** What an archive is, summed up. */
@@ -13,6 +14,7 @@ export interface ArchiveInfo {
   readonly groupName: string;
   readonly family: string;
   readonly scheme: string;
+  /** Binary keys that have entries. */
   readonly binaryCount: number;
   readonly entryCount: number;
   /** Stored kernels that an entry points to: entries that share one count once. */
@@ -21,7 +23,7 @@ export interface ArchiveInfo {
   readonly originalSize: number;
   /** Bytes that hold the kernels; those that entries share count once. */
   readonly storedSize: number;
-  /** TOC fields beyond those of the format's first definition, and of the scheme. */
+  /** TOC fields beyond those that the format and the scheme need. */
   readonly extraFields: readonly string[];
   readonly targets: readonly TargetInfo[];
   readonly binaries: readonly BinaryInfo[];
@@ -55,7 +57,8 @@ export interface BinaryInfo extends PartInfo {
   readonly binaryKey: string;
 }
 
-const FIRST_DEFINITION = ["blobs", "zstd_offset", "zstd_size"];
+/** A scheme's field that only some writers add. */
+const OPTIONAL_FIELD = "zstd_frame_offsets";
 
 /** Sums an archive up. Reads the TOC and, where it has no frame offsets, the sizes of the frames. */
 export async function describeArchive(
@@ -67,16 +70,12 @@ export async function describeArchive(
   const map = archive.decompressor.describeFrames?.();
   const sizes = new StoredSizes(archive, signal);
   const storedSizes = new Map<number, number>();
-  const entriesOfKernel = new Map<number, number>();
-  for (const { ordinal } of archive.entries) {
-    storedSizes.set(ordinal, await sizes.of(ordinal));
-    entriesOfKernel.set(ordinal, (entriesOfKernel.get(ordinal) ?? 0) + 1);
-  }
-  const attributed = map && attributeFrames(map).kernels;
+  for (const { ordinal } of archive.entries) storedSizes.set(ordinal, await sizes.of(ordinal));
+  const shareOf = entryShares(archive);
   const targets = new Map<string, Part>();
   const binaries = new Map<string, Part>();
   for (const { target, binaryKey, ordinal, originalSize = 0 } of archive.entries) {
-    const share = (attributed?.[ordinal] ?? 0) / (entriesOfKernel.get(ordinal) ?? 1);
+    const share = shareOf?.(ordinal) ?? 0;
     addEntry(targets, target, { ordinal, originalSize, share });
     addEntry(binaries, binaryKey, { ordinal, originalSize, share });
   }
@@ -93,14 +92,14 @@ export async function describeArchive(
     groupName: archive.groupName,
     family: archive.family,
     scheme: archive.schemeName,
-    binaryCount: archive.toc.entries.binaries.count,
+    binaryCount: binaries.size,
     entryCount: archive.entries.length,
     kernelCount: storedSizes.size,
     originalSize: sum([...targets.values()].map(({ originalSize }) => originalSize)),
     storedSize: map ? sum(map.frames.map(({ extent }) => extent.size)) : sum(storedSizes.values()),
     extraFields: archive.toc.fields
       .map(({ name }) => name)
-      .filter((name) => !FIRST_DEFINITION.includes(name)),
+      .filter((name) => name === OPTIONAL_FIELD || !archive.scheme.fieldNames.includes(name)),
     targets: [...targets].map(([target, part]) => ({
       target,
       ...describe(part),

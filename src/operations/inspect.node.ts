@@ -43,9 +43,10 @@ export interface InspectedCodeObject {
   readonly indexes: readonly number[];
   /** The target that it is listed under. */
   readonly target: string;
-  readonly payload: PayloadKind;
-  /** In bytes. */
-  readonly size: number;
+  /** Undefined when its bytes could not be read. */
+  readonly payload: PayloadKind | undefined;
+  /** In bytes; of one that could not be read as the file states it, undefined where it does not. */
+  readonly size: number | undefined;
   /** Undefined when it is none (SPIR-V, bitcode) or is damaged; a finding says what. */
   readonly codeObject: Omit<CodeObject, "functions"> | undefined;
   readonly functions: readonly InspectedFunction[];
@@ -143,12 +144,12 @@ async function inspectPlace(
 ): Promise<InspectedCodeObject> {
   const { signal, onFinding } = options;
   const { binaryKey, bundle, indexes, target } = place;
-  let payload: PayloadKind = "unknown";
-  let size = 0;
+  let payload: PayloadKind | undefined;
+  let { size } = place;
   try {
     await using source = await place.open();
     size = source.size;
-    payload = identifyPayload(await source.read(0, Math.min(64, size), { signal }));
+    payload = identifyPayload(await source.read(0, Math.min(64, source.size), { signal }));
     if (payload === "code-object") {
       const { functions, ...codeObject } = await readCodeObject(source, { signal });
       for (const finding of codeObject.findings) onFinding(finding);

@@ -11,6 +11,7 @@ import type { FrameSlice } from "../scheme/scheme.ts";
 import { openFile } from "../source/file-source.node.ts";
 import { matchesAnySelection } from "../target/target-id.ts";
 import { attributeFrames, framesOf } from "./graph.ts";
+import { convertedFinding } from "./list-converted.ts";
 import { StoredSizes } from "./stored-sizes.ts";
 
 /** What is listed. */
@@ -99,6 +100,8 @@ export async function listFile(path: string, options: ListOptions = {}): Promise
     return { file: path, kind: "archive", entries, findings };
   }
   const code = await readDeviceCode(source, { codecs: nodeCodecs, onFinding, signal });
+  const converted = code.items.length === 0 ? convertedFinding(code) : undefined;
+  if (converted) onFinding(converted);
   return {
     file: path,
     kind: code.fatBinary ? "fat-binary" : kind === "code-object" ? "code-object" : "bundle",

@@ -5,10 +5,11 @@ import { bytesEqual } from "../bytes/extent.ts";
 import { mapOrdered } from "../bytes/map-ordered.ts";
 import { FormatError, isKpackError, LimitError, NotFoundError } from "../errors/errors.ts";
 import { type Finding, findingOfError, type OnFinding } from "../errors/finding.ts";
-import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
+import { type DeviceCode, type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import type { Limits } from "../bytes/limits.ts";
 import type { FilePool } from "../source/file-pool.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
+import { convertedFinding } from "./list-converted.ts";
 import { findInputs, type InputFile, keyPathOf, LOOKED_AT_TOGETHER } from "./find-inputs.node.ts";
 
 export interface PlanPackOptions {
@@ -97,8 +98,7 @@ async function readItems(
   const source = await pool.source(file.path);
   try {
     const code = await readDeviceCode(source, { codecs: nodeCodecs, limits, signal, onFinding });
-    if (file.named && code.fatBinary && code.items.length === 0)
-      reportEmpty(file.path, code.fatBinary.state, onFinding);
+    if (file.named && code.items.length === 0) reportEmpty(code, onFinding);
     return code.items;
   } catch (error) {
     if (file.named || !isKpackError(error, "NO_DEVICE_CODE")) throw error;
@@ -109,9 +109,12 @@ async function readItems(
   }
 }
 
-function reportEmpty(file: string, state: string, onFinding: OnFinding): void {
+function reportEmpty(code: DeviceCode, onFinding: OnFinding): void {
+  const converted = convertedFinding(code);
+  if (converted) return onFinding(converted);
+  if (!code.fatBinary) return;
+  const { state } = code.fatBinary;
   const reasons: Record<string, string> = {
-    converted: "the binary is converted already: its kernels are in archives",
     "debug-companion": "the file holds debug information for a binary, not its kernels",
     none: "the binary has no device code",
   };
@@ -119,7 +122,7 @@ function reportEmpty(file: string, state: string, onFinding: OnFinding): void {
     severity: "warning",
     code: "SKIPPED_FILE",
     message: reasons[state] ?? "the binary has no kernels",
-    file,
+    file: code.source.name,
   });
 }
 

@@ -1,11 +1,11 @@
 import { lstat, readdir, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
-import type { Archive } from "../archive/archive.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
 import { AccessError, NotFoundError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
+import type { CompressionScheme } from "../scheme/scheme.ts";
 import { openFile } from "../source/file-source.node.ts";
-import { StoredSizes } from "./stored-sizes.ts";
+import { type ArchiveSizes, measureArchive } from "./shrink-sizes.ts";
 import { isOfUseFor, targetInPath } from "../target/target-in-path.ts";
 
 /** What {@link planShrink} is to keep, and where. */
@@ -16,8 +16,8 @@ export interface PlanShrinkOptions {
   readonly keep: readonly string[];
   /** Where the copy will be. Without it nothing but the plan can be had. */
   readonly output?: string | undefined;
-  /** Write archives anew even when they lose nothing, in another scheme or level. */
-  readonly recompress: boolean;
+  /** Write archives anew in this scheme, even when they lose nothing. @default those that lose targets in their own */
+  readonly scheme?: CompressionScheme | undefined;
   readonly onFinding?: OnFinding | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -29,8 +29,11 @@ export interface ShrinkPlan {
   readonly shares: readonly TargetShare[];
   /** Of all files, in bytes. */
   readonly sizeBefore: number;
-  /** Estimated: archives that are written anew may turn out smaller or larger. */
-  readonly sizeAfter: number;
+  /**
+   * Estimated: archives that are written anew may turn out smaller or larger. Undefined where only compressing would
+   * tell: for a rewrite across kernels, and in another scheme than `none`.
+   */
+  readonly sizeAfter: number | undefined;
 }
 
 /** Bytes of one target, kept or not. */
@@ -40,7 +43,7 @@ export interface TargetShare {
   readonly files: number;
   /** Kernels in archives. */
   readonly kernels: number;
-  /** Of its files, and stored in archives. */
+  /** Of its files, and stored in archives; where kernels share frames, its part of them. */
   readonly size: number;
 }
 
@@ -85,7 +88,7 @@ class Planner {
   readonly #options: PlanShrinkOptions;
   readonly #items: ShrinkItem[] = [];
   readonly #shares = new Map<string | undefined, MutableShare>();
-  #rewrittenSize = 0;
+  #rewrittenSize: number | undefined = 0;
 
   constructor(options: PlanShrinkOptions) {
     this.#options = options;
@@ -117,12 +120,12 @@ class Planner {
     }
     const items = withoutOrphans(this.#items);
     this.#requireSomething(items);
-    const kept = items.filter(({ action }) => action !== "drop");
+    const copied = sum(items.filter(({ action }) => action === "copy"));
     return {
       items,
       shares: this.#targetShares(),
       sizeBefore: sum(items),
-      sizeAfter: sum(kept.filter(({ action }) => action === "copy")) + this.#rewrittenSize,
+      sizeAfter: this.#rewrittenSize === undefined ? undefined : copied + this.#rewrittenSize,
     };
   }
 
@@ -189,36 +192,32 @@ class Planner {
     const all = [...new Set([...archive.targets, ...archive.toc.entries.targetNames])];
     const targets = all.filter((target) => this.#isKept(target));
     const droppedTargets = all.filter((target) => !targets.includes(target));
-    const stored = await this.#countKernels(archive);
-    const keptSize = targets.reduce((total, target) => total + (stored.get(target) ?? 0), 0);
+    const isKept = (target: string): boolean => targets.includes(target);
+    const sizes = await measureArchive(archive, { isKept, scheme: this.#options.scheme, signal });
+    this.#addShares(sizes);
     const hasKept = [...archive.entries].some(({ target }) => targets.includes(target));
     const losesKernels = archive.toc.entries.targetNames.some((target) => !targets.includes(target));
     const action =
       all.length > 0 && !hasKept && (losesKernels || targets.length === 0)
         ? "drop"
-        : hasKept && (droppedTargets.length > 0 || this.#options.recompress)
+        : hasKept && (droppedTargets.length > 0 || this.#options.scheme !== undefined)
           ? "rewrite"
           : "copy";
-    // The table of contents shrinks with the kernels, more or less.
-    if (action === "rewrite") this.#rewrittenSize += Math.min(info.size, keptSize + 64 + archive.toc.size);
+    if (action === "rewrite") this.#addRewritten(sizes.rewrittenSize);
     this.#add({ kind: "archive", action, path, output, ...info, targets, droppedTargets });
   }
 
-  /** Stored bytes by target. Kernels that targets share count for each of them. */
-  async #countKernels(archive: Archive): Promise<ReadonlyMap<string, number>> {
-    const storedSizes = new StoredSizes(archive, this.#options.signal);
-    const sizes = new Map<string, number>();
-    const seen = new Set<string>();
-    for (const { target, ordinal } of archive.entries) {
+  #addShares({ targets }: ArchiveSizes): void {
+    for (const [target, { kernels, size }] of targets) {
       const share = this.#share(target);
-      share.kernels += 1;
-      if (seen.has(`${ordinal} ${target}`)) continue;
-      seen.add(`${ordinal} ${target}`);
-      const size = await storedSizes.of(ordinal);
+      share.kernels += kernels;
       share.size += size;
-      sizes.set(target, (sizes.get(target) ?? 0) + size);
     }
-    return sizes;
+  }
+
+  #addRewritten(size: number | undefined): void {
+    this.#rewrittenSize =
+      this.#rewrittenSize === undefined || size === undefined ? undefined : this.#rewrittenSize + size;
   }
 
   #add(item: Pick<ShrinkItem, "kind" | "action" | "path" | "output" | "mode"> & Partial<ShrinkItem>): void {

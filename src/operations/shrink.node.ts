@@ -57,7 +57,7 @@ export interface ShrinkResult {
 export async function shrink(options: ShrinkOptions): Promise<ShrinkResult> {
   const { output } = options;
   await requireFree(output);
-  const plan = await planShrink({ ...options, recompress: options.scheme !== undefined });
+  const plan = await planShrink(options);
   options.onPlan?.(plan);
   const path = resolve(output);
   const temporary = temporaryPath(dirname(path));

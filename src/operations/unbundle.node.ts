@@ -9,6 +9,7 @@ import { type DeviceItem, readDeviceCode } from "../host/device-code.ts";
 import { FilePool } from "../source/file-pool.node.ts";
 import { matchesSelection } from "../target/target-id.ts";
 import { FolderWriter } from "./extract.node.ts";
+import { CONVERTED_HINT, convertedFinding, foundInstead } from "./list-converted.ts";
 
 /** Which payloads are taken out, and how. */
 export interface UnbundleOptions {
@@ -49,8 +50,14 @@ export async function unbundle(
   await using pool = new FilePool();
   const chosen: DeviceItem[] = [];
   const found = new Set<string>();
+  const instead = new Set<string>();
   for (const input of inputs) {
     const code = await readDeviceCode(await pool.source(input), { codecs: nodeCodecs, onFinding, signal });
+    const converted = code.items.length === 0 ? convertedFinding(code) : undefined;
+    if (converted) {
+      onFinding?.(converted);
+      instead.add(foundInstead(code));
+    }
     for (const item of code.items) {
       found.add(item.target);
       if (isChosen(item, options.targets)) chosen.push(item);
@@ -60,7 +67,8 @@ export async function unbundle(
     throw new NotFoundError("NOTHING_FOUND", "there is nothing to take out", {
       file: inputs.join(", "),
       expected: options.targets?.join(", "),
-      found: [...found].join(", ") || "no device code",
+      found: [...found, ...instead].join(", ") || "no device code",
+      hint: instead.size > 0 ? CONVERTED_HINT : undefined,
     });
   }
   const writer = await FolderWriter.create(folder);

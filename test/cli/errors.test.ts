@@ -95,3 +95,50 @@ describe("verify with a file that cannot be read", () => {
     assert.deepEqual([ran.status, document(ran)["schema"]], [2, "kpack/error/1"]);
   });
 });
+
+describe("wrong usage", () => {
+  it("has one form, whoever noticed it, and names the command's own help", async () => {
+    const cases: readonly (readonly [readonly string[], string, string])[] = [
+      [
+        ["convert", GOOD, "-o", "x", "--level", "99"],
+        "option '-l, --level <n>' argument '99' is invalid.",
+        " convert",
+      ],
+      [["convert", GOOD, "-o", "x", "-s", "none", "--level", "3"], "--level belongs to --scheme", " convert"],
+      [["shrink", GOOD, "--keep", "gfx942"], "give -o for the copy, or --dry-run", " shrink"],
+      [["list"], "missing required argument 'file'", " list"],
+      [["nothing"], "unknown command 'nothing'", ""],
+    ];
+    for (const [args, message, topic] of cases) {
+      const { status, stdout, stderr } = await kpack(args);
+      assert.equal(status, 2);
+      assert.equal(stdout, "");
+      assert.ok(stderr.startsWith(`kpack: ${message}`), stderr);
+      assert.ok(stderr.endsWith(`\n  "kpack help${topic}" shows how it is used.\n`), stderr);
+    }
+  });
+
+  it("is an empty path, but not an empty name", async () => {
+    for (const args of [
+      ["list", ""],
+      ["verify", GOOD, ""],
+      ["info", "", "--json"],
+    ]) {
+      const ran = await kpack(args);
+      assert.equal(ran.status, 2);
+      assert.match(ran.stderr, /^kpack: the argument '\w+' is empty: it names no file\n/);
+      if (args.includes("--json")) assert.equal(document(ran)["code"], "USAGE");
+    }
+    assert.equal((await kpack(["extract", GOOD, "", "-o", "unused"])).status, 1);
+  });
+});
+
+describe("a kernel that is not in the archive", () => {
+  it("is named as it was asked for", async () => {
+    const without = await kpack(["extract", GOOD, "nokey", "-o", "unused"]);
+    assert.match(without.stderr, new RegExp(`^kpack: ${GOOD}, nokey: the archive has no such kernel`));
+    const withTarget = await kpack(["extract", GOOD, "nokey", "gfx906", "-o", "unused"]);
+    assert.match(withTarget.stderr, new RegExp(`^kpack: ${GOOD}, nokey for gfx906: the archive has no`));
+    assert.deepEqual([without.status, withTarget.status], [1, 1]);
+  });
+});

@@ -19,6 +19,7 @@ import { packed } from "../support/pack-inputs.ts";
 import { parseJson } from "../support/parse-json.ts";
 import { runCommand } from "../support/run-command.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { archiveBytes, codeObject } from "../support/trees.ts";
 
 const LIBRARY = fixturePath("C/libfx_multi3.so");
 const QUICK = BENCH_SETTINGS.filter((setting) => !isSlow(setting));
@@ -248,5 +249,34 @@ describe("kpack bench", () => {
     assert.equal((await runCommand(addBench, ...args, "--layout-scheme", "zstd-per-kernel")).status, 2);
     const slow = await runCommand(addBench, ...args, "--quick", "--schemes", "zstd-cross-kernel:max");
     assert.equal(slow.status, 2);
+  });
+});
+
+describe("kernels that inputs have in common", () => {
+  it("are taken once when they are the same, and refused when they differ", async (context) => {
+    const folder = tempFolder(context);
+    const write = async (name: string, seeds: readonly number[]): Promise<string> => {
+      const kernels = seeds.map((seed, index): readonly [string, Uint8Array] => [
+        `lib/a.so#${index}`,
+        codeObject("gfx942", seed),
+      ]);
+      writeFileSync(join(folder, name), await archiveBytes({ targets: { gfx942: kernels } }));
+      return join(folder, name);
+    };
+    const first = await write("first.kpack", [1, 2]);
+    const more = await write("more.kpack", [1, 2, 3]);
+    const other = await write("other.kpack", [1, 9]);
+    const how = {
+      settings: [BENCH_SETTINGS[0]].filter((one) => one !== undefined),
+      layoutSetting: "none",
+    } as const;
+    const report = await compared({ ...how, inputs: [first, first, more] });
+    assert.deepEqual([report.entries, report.kernels, report.originalSize], [3, 3, 6000]);
+    const error = await kpackError(
+      () => compared({ ...how, inputs: [first, other] }),
+      "CONFLICTING_KERNELS",
+      /^lib\/a\.so#1 gfx942$/,
+    );
+    assert.doesNotMatch(error.hint ?? "", /--root/);
   });
 });

@@ -2,12 +2,16 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { addInspect } from "../../src/cli/commands/inspect.ts";
+import { renderCodeObject } from "../../src/cli/render/inspection.ts";
+import { codeObjectToJson } from "../../src/cli/render/inspection-json.ts";
 import { TEXT_WIDTH } from "../../src/cli/render/wrap.ts";
 import { inspectFile } from "../../src/operations/inspect.node.ts";
 import { none } from "../../src/node.ts";
 import { fixtureBytes, fixturesOf } from "../bundle/host-fixtures.ts";
 import { buildBundle, compressBundle } from "../bundle/bundle-builder.ts";
 import { kpackError } from "../support/expect-error.ts";
+import { openBytes } from "../support/kernels.ts";
+import { parseJson } from "../support/parse-json.ts";
 import { runCommand } from "../support/run-command.ts";
 import { archiveBytes, TemporaryTree, ZSTD } from "../support/trees.ts";
 
@@ -283,5 +287,41 @@ VGPRS  SGPRS  SPILLS  LDS  SCRATCH  KERNARG  WAVE  GROUP  KERNEL
     const { status, text } = await runCommand(addInspect, "inspect", path, "-q", "--json");
     assert.equal(status, 1);
     assert.match(text, /"payload": "spirv"/);
+  });
+});
+
+describe("inspecting a kernel that cannot be read", () => {
+  it("shows it as damaged, with the size that the archive states, or none", async () => {
+    using tree = new TemporaryTree();
+    const targets = { gfx942: ["a#0", "a#1"] };
+    const bytes = await archiveBytes({ targets });
+    const entries = [...(await openBytes(bytes)).entries];
+    const [extent] = await (await openBytes(bytes)).decompressor.storedExtents(0);
+    assert.ok(extent);
+    bytes.fill(0xee, extent.offset, extent.offset + extent.size);
+    const path = tree.write("a.kpack", bytes);
+    const { codeObjects, findings } = await inspectFile(path);
+    assert.deepEqual(
+      codeObjects.map(({ binaryKey, payload, size }) => [binaryKey, payload, size]),
+      [
+        ["a#0", undefined, entries[0]?.originalSize],
+        ["a#1", "code-object", entries[1]?.originalSize],
+      ],
+    );
+    assert.equal(findings[0]?.code, "DECOMPRESSION_FAILED");
+    const { status, text } = await runCommand(addInspect, "inspect", path, "-q");
+    assert.equal(status, 1);
+    assert.match(text, /^gfx942 {2}a#0 {2}damaged, 2\.0 kB$/m);
+    const json = await runCommand(addInspect, "inspect", path, "a#0", "gfx942", "--json");
+    const [first] = parseJson<{ readonly codeObjects: readonly object[] }>(json.text).codeObjects;
+    assert.deepEqual(first, { binaryKey: "a#0", target: "gfx942", size: 2000 });
+  });
+
+  it("has no size where none is known", () => {
+    const how = { width: TEXT_WIDTH };
+    const place = { binaryKey: "a#0", bundle: undefined, indexes: [], target: "gfx942" };
+    const unread = { ...place, payload: undefined, size: undefined, codeObject: undefined, functions: [] };
+    assert.equal(renderCodeObject(unread, how), "gfx942  a#0  damaged");
+    assert.equal(JSON.stringify(codeObjectToJson(unread)), '{"binaryKey":"a#0","target":"gfx942"}');
   });
 });

@@ -347,7 +347,9 @@ describe("binaries without kernels of their own", () => {
         }),
       "NOTHING_FOUND",
     );
-    assert.deepEqual(findings, ["SKIPPED_FILE the binary is converted already: its kernels are in archives"]);
+    assert.deepEqual(findings, [
+      'ALREADY_CONVERTED the binary is converted already: its kernels are in archives; "kpack resolve" finds them for a GPU',
+    ]);
     const converted = await fixture("E/lib/libfx_multi3.so");
     const at = Buffer.from(converted).indexOf("HIPK");
     const half = patched(converted, [[at, 4, 0x48495046]]);

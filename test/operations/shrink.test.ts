@@ -289,7 +289,7 @@ describe("what shrink refuses", () => {
     tree.write("taken/file", "x");
     assert.equal(await run("--keep", "gfx942", "-o", tree.at("taken")), 2);
     const error = await kpackError(
-      () => planShrink({ inputs: [tree.at("in")], keep: ["gfx1201"], recompress: false }),
+      () => planShrink({ inputs: [tree.at("in")], keep: ["gfx1201"] }),
       "NOTHING_FOUND",
       /^--keep$/,
     );

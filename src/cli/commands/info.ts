@@ -10,6 +10,7 @@ import {
   summarizeFrames,
 } from "../render/graph.ts";
 import { formatRatio, formatSize } from "../render/numbers.ts";
+import { wrapText } from "../render/wrap.ts";
 import type { RunCommand } from "../run-command.ts";
 
 const EXAMPLES = `
@@ -38,11 +39,12 @@ export function addInfo(program: Command, run: RunCommand): void {
         const { describeArchive } = await import("../../operations/info.node.ts");
         const info = await describeArchive(file, { signal: terminal.signal });
         const { by } = options;
+        const status = by === "frame" && info.graph === undefined ? 1 : 0;
         if (terminal.json) {
           const { binaries, ...rest } = info;
           const withBinaries = by === "binary" || info.graph !== undefined;
           terminal.printJson("kpack/info/1", withBinaries ? { ...rest, binaries } : rest);
-          return 0;
+          return status;
         }
         for (const finding of info.findings) terminal.warn(finding);
         if (by === "target") terminal.print(renderTargets(info.targets));
@@ -50,9 +52,8 @@ export function addInfo(program: Command, run: RunCommand): void {
         else if (by === "frame") {
           if (info.graph) terminal.print(renderFrames(info.graph.frames));
           else terminal.note(`${file}: the scheme ${info.scheme} stores each kernel by itself`);
-          return info.graph ? 0 : 1;
         } else terminal.print(renderInfo(info));
-        return 0;
+        return status;
       });
     });
 }
@@ -89,5 +90,6 @@ function renderInfo(info: ArchiveInfo): string {
 
 function renderPairs(pairs: readonly (readonly [string, string])[]): string {
   const width = pairs.reduce((most, [name]) => Math.max(most, name.length), 0);
-  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  const indent = " ".repeat(width + 2);
+  return pairs.map(([name, value]) => wrapText(`${name.padEnd(width)}  ${value}`, indent)).join("\n");
 }

@@ -48,7 +48,7 @@ export function addShrink(program: Command, run: RunCommand): void {
         const { findings, onFinding } = terminal.gatherFindings();
         const common = { inputs, keep, onFinding, signal: terminal.signal };
         if (options.dryRun) {
-          const plan = await planShrink({ ...common, output, recompress: scheme !== undefined });
+          const plan = await planShrink({ ...common, output, scheme });
           if (terminal.json)
             terminal.printJson("kpack/shrink/1", { ...planToJson(plan, keep), dryRun: true, findings });
           else terminal.print(renderPlan(plan));

@@ -20,11 +20,11 @@ export function renderCodeObject(inspected: InspectedCodeObject, options: Render
   const { target, codeObject, functions, payload, size } = inspected;
   const what = codeObject
     ? `code object V${codeObject.header.target.codeObjectVersion}, ${formatCount(functions.length, "kernel")}`
-    : payload === "code-object"
+    : payload === undefined || payload === "code-object"
       ? "damaged"
       : payload;
   const place = placeOf(inspected);
-  const head = `${printable(target)}  ${place === "" ? "" : `${place}  `}${what}, ${formatSize(size)}`;
+  const head = `${printable(target)}  ${place === "" ? "" : `${place}  `}${what}${size === undefined ? "" : `, ${formatSize(size)}`}`;
   return functions.length === 0 ? head : `${head}\n${renderFunctions(functions, options)}`;
 }
 
@@ -45,7 +45,7 @@ export function renderDetails(inspected: InspectedCodeObject, options: RenderOpt
       `code object V${built.codeObjectVersion}${built.genericVersion > 0 ? `, generic version ${built.genericVersion}` : ""}`,
     ],
     ["metadata", metadata ? describeMetadata(metadata) : "none"],
-    ["size", formatSize(size)],
+    ["size", bytes(size)],
   ];
   const parts = [
     renderPairs(pairs),

@@ -2,6 +2,7 @@ import { printable } from "../../bytes/text.ts";
 import type { ShrinkItem, ShrinkPlan } from "../../operations/shrink-plan.node.ts";
 import { formatCount, formatRatio, formatSize } from "./numbers.ts";
 import { renderTable } from "./table.ts";
+import { TEXT_WIDTH, wrapText } from "./wrap.ts";
 
 /** What a copy will hold and what not, before it is made. */
 
@@ -30,7 +31,11 @@ export function renderPlan(plan: ShrinkPlan): string {
   const archives = items.filter(({ kind }) => kind === "archive");
   const lines = archives.slice(0, SHOWN).map(describeArchive);
   if (archives.length > SHOWN) lines.push(`… and ${formatCount(archives.length - SHOWN, "more archive")}`);
-  const total = `${formatSize(sizeBefore)} before, about ${formatSize(sizeAfter)} after (${formatRatio(sizeAfter, sizeBefore)})`;
+  const before = `${formatSize(sizeBefore)} before`;
+  const total =
+    sizeAfter === undefined
+      ? `${before}; the size after cannot be told before archives are compressed anew`
+      : `${before}, about ${formatSize(sizeAfter)} after (${formatRatio(sizeAfter, sizeBefore)})`;
   return [table, ...(lines.length > 0 ? [lines.join("\n")] : []), total].join("\n\n");
 }
 
@@ -59,7 +64,11 @@ function describeArchive({ path, action, size, droppedTargets }: ShrinkItem): st
       : action === "copy"
         ? "stays as it is"
         : droppedTargets.length > 0
-          ? `without ${printable(droppedTargets.join(", "))}`
+          ? `without ${droppedTargets.join(", ")}`
           : "written anew";
-  return `${printable(path)} (${formatSize(size)}): ${what}`;
+  const head = `${printable(path)} (${formatSize(size)}):`;
+  // The path is kept whole; only what follows it is broken.
+  const [first = "", ...others] = wrapText(`  ${printable(what)}`, "  ").split("\n");
+  const isShort = others.length === 0 && head.length + first.length - 1 <= TEXT_WIDTH;
+  return isShort ? `${head} ${first.trim()}` : [head, first, ...others].join("\n");
 }

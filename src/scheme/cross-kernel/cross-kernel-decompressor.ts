@@ -18,6 +18,7 @@ import { ContentCache } from "./content-cache.ts";
 import { DictionaryDecompressors } from "./dictionary-decompressors.ts";
 import { FrameWorkspace } from "./frame-workspace.ts";
 import { FrameGraph, type Slice } from "./frame-graph.ts";
+import { nameKernel } from "./name-kernel.ts";
 import { looksTrained } from "./shared-dictionary.ts";
 
 /** A kernel is handed out as a view of its frame's content when that is at most so many times as large, */
@@ -60,6 +61,10 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     const slices = this.#slices(ordinal, options.id);
     const size = slices.reduce((sum, slice) => sum + slice.size, 0);
     this.#checkSize(size, slices, ordinal, options);
+    return await nameKernel(options.id, async () => await this.#assemble(slices, size, options));
+  }
+
+  async #assemble(slices: readonly Slice[], size: number, options: DecompressOptions): Promise<Uint8Array> {
     const [only] = slices;
     if (slices.length === 1 && only) return cut(await this.#content(only.frame, options), only);
     // Each frame once, however many slices of it there are: a hostile archive may have very many.
@@ -93,7 +98,8 @@ export class CrossKernelDecompressor implements KernelDecompressor {
         options.signal?.throwIfAborted();
         this.#checkSize(slice.size, slices, ordinal, options);
         const content =
-          workspace.contentOf(slice.frame) ?? (await this.#decode(slice.frame, options, workspace));
+          workspace.contentOf(slice.frame) ??
+          (await nameKernel(options.id, () => this.#decode(slice.frame, options, workspace)));
         return content.subarray(slice.offset, slice.offset + slice.size);
       },
       close: () => workspace.close(),
