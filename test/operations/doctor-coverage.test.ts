@@ -172,7 +172,7 @@ test("wrappers of a fat binary are judged by their own bundles", async () => {
   bundles.set(bundle("gfx1100"), second);
   const host = { wrappers: 2, bundles, bundleOffsets: [0, second], withoutMetadata: true };
   const path = tree.write("lib/f.so", buildHost(host));
-  const { verdicts } = await diagnose([tree.path], { isas: ["gfx942", "gfx1100", "gfx906"] });
+  const { verdicts, findings } = await diagnose([tree.path], { isas: ["gfx942", "gfx1100", "gfx906"] });
   assert.deepEqual(
     verdicts.map(({ loads, found, wrappers, lacking }) => [loads, found, wrappers, lacking]),
     [
@@ -181,6 +181,23 @@ test("wrappers of a fat binary are judged by their own bundles", async () => {
       ["no", 0, 2, [path]],
     ],
   );
+  assert.deepEqual(
+    findings.map(({ code, severity, files, evidence }) => [code, severity, files, evidence[0]]),
+    [
+      ["KP312", "error", [path], "for gfx906: 2 of 2 wrappers find nothing in the bundles"],
+      ["KP202", "warning", [path], "for gfx942: 1 of 2 wrappers find nothing in the bundles, at 1"],
+      ["KP101", "note", [path], "2 wrapper(s), 2 bundle(s) for gfx1100, gfx942"],
+    ],
+  );
+});
+
+test("a fat binary with SPIR-V lacks no GPU", async () => {
+  using tree = new TemporaryTree();
+  const bundles = buildBundle([{ id: "hip-spirv64-amd-amdhsa--amdgcnspirv", content: codeObject("gfx942") }]);
+  const host = { wrappers: 1, bundles, bundleOffsets: [0], withoutMetadata: true };
+  tree.write("lib/f.so", buildHost(host));
+  const report = await diagnose([tree.path], { isas: ["gfx942"] });
+  assert.deepEqual(codesOf(report), ["KP101"]);
 });
 
 test("the archive that hides others is the first candidate, not the first that was opened", async () => {

@@ -16,6 +16,7 @@ import type { ArchiveReport, HostFacts, Reach } from "./doctor-facts.ts";
 import { describeArchive, describeBinary, describeRow, type DoctorReport } from "./doctor-report.ts";
 import { type DoctorFinding, doctorFinding, sortFindings } from "./doctor-finding.ts";
 import { emptyRowFindings } from "./empty-rows.ts";
+import { fatBinaryFindings } from "./fat-coverage.ts";
 import { readHostFacts } from "./host-facts.node.ts";
 import { classifyDatabaseFile, countDatabases, type DatabaseCount } from "./kernel-databases.ts";
 import { coverageFindings, gatherKeys, hasCommonIndex, pairingFindings } from "./pairing-findings.ts";
@@ -105,6 +106,7 @@ class Diagnosis {
     const { packages, bytesRead } = await this.#readPackages(survey, hosts);
     const databases = this.#countDatabases(survey);
     this.#findings.push(
+      ...fatBinaryFindings(hosts, this.#agents),
       ...unreachedFindings(inTree, reaches),
       ...colonFindings(inTree, reaches, hosts),
       ...sameNameFindings(await this.#fingerprints(), archives),

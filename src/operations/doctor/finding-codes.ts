@@ -63,7 +63,8 @@ const KINDS = {
     title: "target has a hole",
     severity: "warning",
     meaning:
-      "The library has kernels for this target, but some of its wrappers have none: error 5 at run time.",
+      "The library has kernels for this target, but some of its wrappers have none: error 5 at run time where the " +
+      "kernels are in archives, and no code for the GPU where they are in the binary itself.",
     cause: "That part was not built for the target, or the archive was replaced by a smaller build.",
     remedy: "If the part should work on this GPU, install library and archives from one build.",
   },
@@ -211,7 +212,8 @@ const KINDS = {
     title: "GPU gets no kernel",
     severity: "error",
     meaning:
-      "The loader finds no kernel of the binary for a GPU that --isa names, or for one that an archive has kernels for.",
+      "Neither the binary itself nor an archive that the loader finds has a kernel of it for a GPU that --isa names, " +
+      "or for one that an archive has kernels for.",
     cause:
       "The device package of this GPU is missing, the library was not built for it, or its archive has another name " +
       "than the loader looks for.",
