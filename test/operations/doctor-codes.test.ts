@@ -375,7 +375,7 @@ const CASES: Readonly<Record<string, Case>> = {
     evidence: /gfx1201: every wrapper gets KPACK_ERROR_ARCHIVE_NOT_FOUND \(13\)/,
   },
   KP313: {
-    codes: ["KP313"],
+    codes: ["KP202", "KP313"],
     build: async (tree) => {
       await clean(tree);
       const path = tree.at(".kpack/g_gfx906.kpack");

@@ -159,6 +159,27 @@ test("a wrapper that has lost its metadata gets no kernel", async () => {
   assert.deepEqual([verdict?.loads, verdict?.found, verdict?.foundBefore], ["partly", 1, 1]);
 });
 
+test("a kernel that is known to be damaged serves no wrapper", async () => {
+  using tree = new TemporaryTree();
+  tree.write(NAME, buildHost(HOST));
+  const bytes = await archiveBytes({ targets: { gfx942: keys(NAME, 2) } });
+  bytes[500] = (bytes[500] ?? 0) ^ 0xff; // in the first frame
+  const archive = tree.write(".kpack/g_gfx942.kpack", bytes);
+  const isas = ["gfx942"];
+  const report = await diagnose([tree.path], { isas, deep: true });
+  assert.deepEqual(codesOf(report), ["KP313", "KP202"]);
+  const [row] = report.coverage;
+  assert.deepEqual([row?.missing, row?.missingBefore], [[0], [0]]);
+  assert.deepEqual(row?.archives, [{ path: archive, wrappers: [1] }]);
+  const [verdict] = report.verdicts;
+  assert.deepEqual([verdict?.loads, verdict?.found, verdict?.foundBefore], ["partly", 1, 1]);
+  const { wrappers } = await resolveBinary(tree.at(NAME), { isas });
+  assert.deepEqual(
+    wrappers.map(({ answer }) => answer.failure?.status.number),
+    [6, undefined],
+  );
+});
+
 test("wrappers of a fat binary are judged by their own bundles", async () => {
   using tree = new TemporaryTree();
   const bundle = (...targets: readonly string[]): Uint8Array =>

@@ -1,7 +1,7 @@
 import { type ArchiveSearch, type LoaderBehaviour, searchArchives } from "../../loader/archive-search.ts";
 import { parseLoaderEnvironment } from "../../loader/environment.ts";
 import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
-import { findKernel, type KernelAnswer } from "../../loader/resolve.ts";
+import { findKernel, type FindOptions, type KernelAnswer } from "../../loader/resolve.ts";
 import type { HostFacts } from "./doctor-facts.ts";
 
 /** A row of the matrix wrapper × target × archive: one binary on one GPU. */
@@ -29,13 +29,16 @@ export interface CoverageAnswer extends CoverageRow {
   readonly failed: KernelAnswer | undefined;
 }
 
+export type CoverOptions = Pick<FindOptions, "knownFailure" | "signal">;
+
 /** Asks the loader, old and new, for each wrapper of a converted binary. Nothing is decoded. */
 export async function coverBinary(
   host: HostFacts,
   agent: { readonly isa: string; readonly isas: readonly string[] },
   fileSystem: LoaderFileSystem,
-  signal: AbortSignal | undefined,
+  options: CoverOptions,
 ): Promise<CoverageAnswer | undefined> {
+  const { signal } = options;
   const { metadata } = host;
   if (metadata === undefined) return undefined;
   const ask = async (behaviour: LoaderBehaviour): Promise<Asked> => {
@@ -49,7 +52,7 @@ export async function coverBinary(
       workingFolder: "/",
     };
     const search = await searchArchives(request, fileSystem, { signal });
-    return { search, answers: await answersOf(host, metadata.kernelName, search, signal) };
+    return { search, answers: await answersOf(host, metadata.kernelName, search, options) };
   };
   const now = await ask("current");
   const before = await ask("before-2026-08");
@@ -86,13 +89,13 @@ async function answersOf(
   host: HostFacts,
   kernelName: string,
   search: ArchiveSearch,
-  signal: AbortSignal | undefined,
+  options: CoverOptions,
 ): Promise<ReadonlyMap<number, KernelAnswer>> {
   const answers = new Map<number, KernelAnswer>();
   for (const { reserved1: index } of host.wrappers) {
     if (answers.has(index)) continue;
-    signal?.throwIfAborted();
-    answers.set(index, await findKernel(search, { kernelName, index }, { readKernels: false, signal }));
+    options.signal?.throwIfAborted();
+    answers.set(index, await findKernel(search, { kernelName, index }, { ...options, readKernels: false }));
   }
   return answers;
 }

@@ -1,5 +1,6 @@
 import type { Archive } from "../../archive/archive.ts";
 import type { KpackError } from "../../errors/errors.ts";
+import type { FailedReading } from "../../loader/read-candidate.ts";
 import type { HipkMetadata } from "../../host/hipk-metadata.ts";
 import type { Wrapper } from "../../host/wrappers.ts";
 import type { ReaderVerdict } from "../reader-acceptance.ts";
@@ -59,5 +60,7 @@ export interface ArchiveReport {
   /** False: its frames are many and small and were not walked, so that damage between them is not noticed. */
   readonly walked: boolean;
   readonly readers: readonly ReaderVerdict[];
+  /** By ordinal: kernels that are known to be unreadable, and what the runtime makes of that. */
+  readonly unreadable: ReadonlyMap<number, FailedReading>;
   readonly findings: readonly DoctorFinding[];
 }
