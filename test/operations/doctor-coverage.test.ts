@@ -180,6 +180,19 @@ test("a kernel that is known to be damaged serves no wrapper", async () => {
   );
 });
 
+test("names of generic targets and of their processors fit each other", async () => {
+  using tree = new TemporaryTree();
+  tree.write(NAME, buildHost(HOST));
+  const generic = await archiveBytes({ targets: { "gfx12-generic": keys(NAME, 2) } });
+  tree.write(".kpack/g_gfx1200.kpack", generic);
+  tree.write(
+    ".kpack/g_gfx12-generic.kpack",
+    await archiveBytes({ targets: { "gfx12-generic": keys(NAME, 2), gfx1201: keys(NAME, 2) } }),
+  );
+  const report = await diagnose([tree.path], { isas: ["gfx1200", "gfx1201"] });
+  assert.deepEqual(codesOf(report), []);
+});
+
 test("wrappers of a fat binary are judged by their own bundles", async () => {
   using tree = new TemporaryTree();
   const bundle = (...targets: readonly string[]): Uint8Array =>
@@ -276,7 +289,11 @@ test("the time for holes grows with the number of wrappers, not with its square"
   const indexes = new Set(wrappers.map(({ index }) => index));
   const keysOfBinary = { targets: new Map([["gfx942", indexes]]), withoutIndex: [] };
   const start = performance.now();
-  const findings = coverageFindings({ host, archives: [], patterns: [] }, keysOfBinary, [row]);
+  const findings = coverageFindings(
+    { host, archives: [], patterns: [], named: [], brokenLinks: [] },
+    keysOfBinary,
+    [row],
+  );
   assert.ok(performance.now() - start < 5000);
   assert.deepEqual(findings[0]?.evidence, [
     "for gfx906: 199999 of 200000 wrappers get KPACK_ERROR_KERNEL_NOT_FOUND (5), at 1–199999",

@@ -43,6 +43,23 @@ export interface Reach {
   readonly archives: readonly ShelvedArchive[];
   /** Where it looks, with the placeholder. */
   readonly patterns: readonly string[];
+  /** Archives by the names with a target in them under which it looks for them. */
+  readonly named: readonly NamedArchive[];
+  /** Symbolic links where it looks that lead to no file. */
+  readonly brokenLinks: readonly BrokenLink[];
+}
+
+/** An archive and a target that its name says it is for. */
+export interface NamedArchive {
+  readonly path: string;
+  readonly target: string;
+  readonly archive: ShelvedArchive;
+}
+
+export interface BrokenLink {
+  readonly path: string;
+  /** As the link says. */
+  readonly leadsTo: string;
 }
 
 /** What an archive is, and what is wrong with it by itself. */

@@ -27,9 +27,11 @@ import type { PythonPackage } from "./python-packages.ts";
 import { findReach } from "./reach.node.ts";
 import { type Survey, surveyTree } from "./survey.node.ts";
 import {
+  brokenLinkFindings,
   colonFindings,
   databaseFindings,
   type Fingerprint,
+  mislabelledFindings,
   sameNameFindings,
   unreachedFindings,
 } from "./tree-findings.ts";
@@ -112,6 +114,8 @@ class Diagnosis {
     const databases = this.#countDatabases(survey);
     this.#findings.push(
       ...fatBinaryFindings(hosts, this.#agents),
+      ...mislabelledFindings(reaches),
+      ...brokenLinkFindings(reaches),
       ...unreachedFindings(inTree, reaches),
       ...colonFindings(inTree, reaches, hosts),
       ...sameNameFindings(await this.#fingerprints(), archives),

@@ -228,6 +228,23 @@ const KINDS = {
     cause: "The archive was damaged after it was written.",
     remedy: "Get a fresh copy; kpack verify lists all such kernels.",
   },
+  KP314: {
+    title: "archive is not for the target in its name",
+    severity: "error",
+    meaning:
+      "The loader opens the archive for a GPU by its name and finds nothing for that GPU in it: " +
+      "KPACK_ERROR_ARCH_NOT_FOUND (14).",
+    cause: "An archive for another GPU was copied or renamed to this name.",
+    remedy: "Replace it by the archive for that GPU of the same build, or remove it.",
+  },
+  KP315: {
+    title: "link to an archive leads nowhere",
+    severity: "warning",
+    meaning:
+      "Where a binary looks for an archive stands a symbolic link without a file behind it; the loader takes it as missing.",
+    cause: "The archive that it leads to was moved or removed, or the link leads back to itself.",
+    remedy: "Install or copy the archive to where the link leads, or remove the link.",
+  },
   KP401: {
     title: "program headers are damaged",
     severity: "error",
