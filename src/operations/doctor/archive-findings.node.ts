@@ -202,10 +202,10 @@ function targetFindings(archive: Archive): readonly DoctorFinding[] {
 }
 
 function readerFindings(archive: Archive, readers: readonly ReaderVerdict[]): readonly DoctorFinding[] {
-  const refusing = readers.filter(({ accepts }) => !accepts);
+  const refusing = readers.filter(({ reasons }) => reasons.length > 0);
   if (refusing.length === 0) return [];
   const rocm = readers.filter(({ reader }) => reader !== "hrx");
-  const code = rocm.every(({ accepts }) => !accepts) ? "KP301" : "KP302";
+  const code = rocm.every(({ reasons }) => reasons.length > 0) ? "KP301" : "KP302";
   const evidence = refusing.map(({ title, reasons }) => `${title} refuses it: ${reasons.join("; ")}`);
   return [doctorFinding(code, [archive.source.name], evidence)];
 }
