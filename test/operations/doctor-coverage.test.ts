@@ -193,6 +193,25 @@ test("names of generic targets and of their processors fit each other", async ()
   assert.deepEqual(codesOf(report), []);
 });
 
+test("wrappers that fail for different causes are not said to fail for one", async () => {
+  using tree = new TemporaryTree();
+  const bytes = await archiveBytes({ targets: { gfx942: keys(NAME, 2) } });
+  bytes[500] = (bytes[500] ?? 0) ^ 0xff; // in the first frame
+  tree.write(".kpack/g_gfx942.kpack", bytes);
+  tree.write(NAME, buildHost({ ...HOST, wrappers: 3 }));
+  const { findings } = await diagnose([tree.path], { isas: ["gfx942"], deep: true });
+  assert.deepEqual(findings.find(({ code }) => code === "KP201")?.severity, "error");
+  assert.deepEqual(findings.find(({ code }) => code === "KP202")?.evidence, [
+    "for gfx942: 1 of 3 wrappers get KPACK_ERROR_DECOMPRESSION_FAILED (6), at 0",
+  ]);
+  tree.write(NAME, buildHost({ ...HOST, wrappers: [0, 5] }));
+  const empty = await diagnose([tree.path], { isas: ["gfx942"], deep: true });
+  assert.match(
+    empty.findings.find(({ code }) => code === "KP312")?.evidence[0] ?? "",
+    /^for gfx942: no wrapper gets a kernel; the first gets KPACK_ERROR_DECOMPRESSION_FAILED \(6\): /,
+  );
+});
+
 test("wrappers of a fat binary are judged by their own bundles", async () => {
   using tree = new TemporaryTree();
   const bundle = (...targets: readonly string[]): Uint8Array =>
@@ -285,6 +304,7 @@ test("the time for holes grows with the number of wrappers, not with its square"
     archives: [],
     search,
     failed: { key: "a.so#1", index: 1, candidates: [], kernel: undefined, failure },
+    statuses: new Map(wrappers.slice(1).map(({ index }) => [index, failure.status])),
   };
   const indexes = new Set(wrappers.map(({ index }) => index));
   const keysOfBinary = { targets: new Map([["gfx942", indexes]]), withoutIndex: [] };

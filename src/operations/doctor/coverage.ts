@@ -1,6 +1,7 @@
 import { type ArchiveSearch, type LoaderBehaviour, searchArchives } from "../../loader/archive-search.ts";
 import { parseLoaderEnvironment } from "../../loader/environment.ts";
 import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
+import type { LoaderStatus } from "../../loader/loader-status.ts";
 import { findKernel, type FindOptions, type KernelAnswer } from "../../loader/resolve.ts";
 import type { HostFacts } from "./doctor-facts.ts";
 
@@ -27,6 +28,8 @@ export interface CoverageAnswer extends CoverageRow {
   readonly endedBefore: boolean;
   /** Today's answer for the first wrapper without a kernel that has its metadata. */
   readonly failed: KernelAnswer | undefined;
+  /** By position, what today's loader says of wrappers without a kernel that have their metadata. */
+  readonly statuses: ReadonlyMap<number, LoaderStatus>;
 }
 
 export type CoverOptions = Pick<FindOptions, "knownFailure" | "signal">;
@@ -58,10 +61,12 @@ export async function coverBinary(
   const before = await ask("before-2026-08");
   const missing = missingIn(host, now);
   const served = new Map<string, number[]>();
+  const statuses = new Map<number, LoaderStatus>();
   for (const { index, reserved1 } of host.wrappers) {
     if (host.lost.has(index)) continue;
-    const path = now.answers.get(reserved1)?.kernel?.archive;
-    if (path !== undefined) push(served, path, index);
+    const answer = now.answers.get(reserved1);
+    if (answer?.kernel) push(served, answer.kernel.archive, index);
+    else if (answer?.failure) statuses.set(index, answer.failure.status);
   }
   const first = missing.find((position) => !host.lost.has(position));
   const failed = host.wrappers.find(({ index }) => index === first);
@@ -76,6 +81,7 @@ export async function coverBinary(
     search: now.search,
     endedBefore: before.search.failure?.status.name === "PROCESS_ENDS",
     failed: failed && now.answers.get(failed.reserved1),
+    statuses,
   };
 }
 
