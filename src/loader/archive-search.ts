@@ -28,7 +28,10 @@ export interface PathStep extends SearchPath {
   readonly realPath: string | undefined;
   /** An earlier path led to the same file, which is opened once. */
   readonly openedBefore: boolean;
-  /** Why it cannot be opened, and under which status the loader's debug output says so. */
+  /**
+   * Why it cannot be opened, and under which status the loader's debug output says so. Of what is missing: where a link
+   * leads that stands there.
+   */
   readonly status: LoaderStatus | undefined;
   readonly reason: string | undefined;
 }
@@ -127,7 +130,9 @@ async function look(
   const kind = await fileSystem.kind(place.path);
   const realPath = kind === "missing" ? undefined : await fileSystem.realPath(place.path);
   if (kind === "missing" || realPath === undefined) {
-    return { step: { ...place, ...nothing, fate: "missing" }, archive: undefined };
+    const link = await fileSystem.linkTarget?.(place.path);
+    const reason = link === undefined ? undefined : brokenLink(link);
+    return { step: { ...place, ...nothing, fate: "missing", reason }, archive: undefined };
   }
   if (kind !== "file") {
     const reason = kind === "folder" ? "it is a folder" : "it is no regular file";
@@ -159,6 +164,11 @@ async function look(
       archive: undefined,
     };
   }
+}
+
+/** What is said of a symbolic link behind which nothing is. */
+export function brokenLink(target: string): string {
+  return `a symbolic link to ${target} is there, which leads to no file`;
 }
 
 /** Schemes that ROCm's readers and HRX know. ROCm's take every other name for `none`, and find no kernel. */

@@ -8,6 +8,11 @@ import type { LoaderBehaviour } from "./loader-behaviour.ts";
 export interface LoaderFileSystem {
   /** Follows symbolic links; a link that leads nowhere is missing. */
   kind(path: string): Promise<"file" | "folder" | "other" | "missing">;
+  /**
+   * Where a symbolic link at the path leads, as it says itself; undefined when there is none. Only explains what is
+   * missing, so that a file system without links need not have it.
+   */
+  linkTarget?(path: string): Promise<string | undefined>;
   /** The path without symbolic links and `..`, or undefined when it leads to nothing. */
   realPath(path: string): Promise<string | undefined>;
   /**

@@ -1,8 +1,8 @@
 import type { Archive } from "../archive/archive.ts";
 import type { ArchiveEntry } from "../archive/archive-entry.ts";
 import { toHex } from "../bytes/text.ts";
-import { isKpackError, type KpackError } from "../errors/errors.ts";
-import type { Finding } from "../errors/finding.ts";
+import { isKpackError } from "../errors/errors.ts";
+import type { Finding, FindingCode } from "../errors/finding.ts";
 import { formatXxh64, loadXxh64 } from "../hash/xxh64.ts";
 import type { LoaderBehaviour } from "./loader-behaviour.ts";
 import { type LoaderStatus, loaderStatus, type RocmStatusName } from "./loader-status.ts";
@@ -79,7 +79,7 @@ async function readAsRuntime(
     };
   } catch (error) {
     if (!isKpackError(error)) throw error;
-    return failedReading(statusOfReading(error, archive.schemeName), error.summary);
+    return failedReading(statusOfReading(error.code, archive.schemeName), error.summary);
   }
 }
 
@@ -112,12 +112,13 @@ export async function obstacleOf(
     return (blob?.size ?? 0) > HRX_KERNEL_LIMIT ? failed("the kernel is larger than 256 MiB") : undefined;
   } catch (error) {
     if (!isKpackError(error)) throw error;
-    return failedReading(statusOfReading(error, archive.schemeName), error.summary);
+    return failedReading(statusOfReading(error.code, archive.schemeName), error.summary);
   }
 }
 
-function statusOfReading(error: KpackError, schemeName: string): RocmStatusName {
-  switch (error.code) {
+/** The status under which the runtime fails to read what we cannot read for this reason. */
+export function statusOfReading(code: FindingCode, schemeName: string): RocmStatusName {
+  switch (code) {
     case "ORDINAL_OUT_OF_RANGE":
       return "KPACK_ERROR_KERNEL_NOT_FOUND";
     case "LIMIT_EXCEEDED":

@@ -3,6 +3,7 @@ import { parseTargetId, sameTarget } from "../target/target-id.ts";
 import { ROCM_SCHEMES } from "./archive-search.ts";
 import { stripIsaPrefix } from "./isa.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
+import { heldInstead } from "./mislabelled.ts";
 import { oncePerSearch, type RemedyContext } from "./remedy-context.ts";
 import { fileNameOf, folderOf, TARGET_PLACEHOLDER } from "./search-paths.ts";
 import { remedyForSplitName } from "./variable-remedy.ts";
@@ -54,6 +55,10 @@ const remedyForMissingArchive = oncePerSearch(async (context, fileSystem): Promi
   const broken = search.paths.find(({ fate }) => fate === "cannot-be-opened");
   if (broken) return `Get a fresh copy of ${broken.path}, which cannot be opened (${broken.reason ?? ""}).`;
   if (environment.override) return unsetOr("list archives that exist");
+  const linked = search.paths.find(({ fate, reason }) => fate === "missing" && reason !== undefined);
+  if (linked) {
+    return `Mend the link ${linked.path}, or put an archive there: ${linked.reason ?? "it is broken"}.`;
+  }
   const odd = search.paths.find(({ fate }) => fate === "no-regular-file");
   if (odd) return `Put an archive at ${odd.path}: ${odd.reason ?? "it is no regular file"}.`;
   return (await remedyForMissingFolder(context, fileSystem)) ?? deviceFilesFor(context);
@@ -121,6 +126,15 @@ const remedyForMissingTarget = oncePerSearch(async (context): Promise<string> =>
     if (reordered !== undefined) {
       return `Give the ISA's flags in the order in which rocminfo prints them: the archive has ${reordered}.`;
     }
+  }
+  for (const { path, realPath, target } of search.paths) {
+    const archive = search.archives.find((found) => found.realPath === realPath)?.archive;
+    const held = archive && target !== undefined ? heldInstead(archive, target) : undefined;
+    if (held === undefined) continue;
+    return (
+      `Replace ${path} by an archive for ${target} of the same build: ` +
+      `the one that is there holds ${held.join(", ")} only.`
+    );
   }
   if (context.environment.override) return unsetOr(`list an archive for ${processorOf(context)} too`);
   return deviceFilesFor(context);

@@ -1,4 +1,4 @@
-import { realpath, stat } from "node:fs/promises";
+import { readlink, realpath, stat } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
 import { openArchive } from "../archive/open-archive.node.ts";
 import { FormatError, isKpackError } from "../errors/errors.ts";
@@ -32,6 +32,10 @@ export class NodeLoaderFileSystem implements LoaderFileSystem, AsyncDisposable {
     const known = this.#realPaths.get(path) ?? realpath(path).catch(() => undefined);
     this.#realPaths.set(path, known);
     return await known;
+  }
+
+  async linkTarget(path: string): Promise<string | undefined> {
+    return await readlink(path).catch(() => undefined);
   }
 
   async openArchive(realPath: string, behaviour: LoaderBehaviour = "current"): Promise<Archive> {

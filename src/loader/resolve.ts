@@ -1,3 +1,5 @@
+import type { Archive } from "../archive/archive.ts";
+import type { ArchiveEntry } from "../archive/archive-entry.ts";
 import { type ArchiveSearch, ROCM_SCHEMES, searchArchives, type SearchRequest } from "./archive-search.ts";
 import { type Candidate, candidatesOf } from "./candidates.ts";
 import type { LoaderFileSystem } from "./loader-file-system.ts";
@@ -16,6 +18,12 @@ export interface ResolveOptions {
   /** False: look the kernel up, but do not decode it, so that damage is not noticed. @default true */
   readonly readKernels?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** How {@link findKernel} goes about it. */
+export interface FindOptions extends ResolveOptions {
+  /** What is known of an entry whose kernel cannot be read: also without reading kernels it is then not found. */
+  readonly knownFailure?: ((archive: Archive, entry: ArchiveEntry) => FailedReading | undefined) | undefined;
 }
 
 /** What became of one candidate. */
@@ -79,7 +87,7 @@ export async function resolveKernel(
 export async function findKernel(
   search: ArchiveSearch,
   wanted: { readonly kernelName: string; readonly index: number },
-  options: ResolveOptions = {},
+  options: FindOptions = {},
 ): Promise<KernelAnswer> {
   const { index } = wanted;
   const key = `${wanted.kernelName}#${index}`;
@@ -130,7 +138,7 @@ async function tryCandidate(
   key: string,
   { behaviour }: ArchiveSearch,
   reader: CandidateReader,
-  options: ResolveOptions,
+  options: FindOptions,
 ): Promise<Outcome> {
   const { archive, path } = found;
   const { signal } = options;
@@ -146,7 +154,8 @@ async function tryCandidate(
     // The reason costs a look at all keys, which a survey of many kernels does without.
     return missed(options.readKernels === false ? "it has no such key" : missReason(archive, key, target));
   }
-  const obstacle = await obstacleOf(archive, entry, behaviour, signal);
+  const obstacle =
+    (await obstacleOf(archive, entry, behaviour, signal)) ?? options.knownFailure?.(archive, entry);
   if (obstacle !== undefined) return { kernel: undefined, ...obstacle };
   const place = { isa, target, archive: path, ordinal: entry.ordinal };
   if (options.readKernels === false) {

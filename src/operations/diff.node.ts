@@ -29,7 +29,7 @@ export interface ArchiveDiff extends KernelDifferences {
   readonly path: string;
   /** `added` and `removed`: the archive is in one of the two trees only. */
   readonly state: "both" | "added" | "removed" | "unreadable";
-  /** Targets that had kernels, or stood in `gfx_arches`, and no longer do. */
+  /** Targets that had kernels, or stood in `gfx_arches`, and no longer do; one of the two is enough. */
   readonly lostTargets: readonly string[];
   readonly newTargets: readonly string[];
   /** Targets, and wrappers (binary keys), left with fewer kernels than before; those of lost targets do not count. */
@@ -154,8 +154,7 @@ async function diffPair(
   if ((old !== undefined && !oldArchive) || (now !== undefined && !nowArchive))
     return { ...nothing, state: "unreadable" };
   const state = old === undefined ? "added" : now === undefined ? "removed" : "both";
-  const [oldTargets, nowTargets] = [targetsOf(oldArchive), targetsOf(nowArchive)];
-  const lostTargets = [...oldTargets].filter((target) => !nowTargets.has(target));
+  const lostTargets = goneTargets(oldArchive, nowArchive);
   const kernels: KernelDifferences =
     oldArchive && nowArchive
       ? await diffKernels(oldArchive, nowArchive, options)
@@ -169,7 +168,7 @@ async function diffPair(
     state,
     ...kernels,
     lostTargets,
-    newTargets: [...nowTargets].filter((target) => !oldTargets.has(target)),
+    newTargets: goneTargets(nowArchive, oldArchive),
     fewerKernels: fewerKernels(oldArchive, nowArchive, lostTargets),
   };
 }
@@ -196,8 +195,19 @@ async function openOrReport(path: string | undefined, options: DiffOptions): Pro
   };
 }
 
-function targetsOf(archive: Archive | undefined): ReadonlySet<string> {
-  return new Set(archive ? [...archive.toc.entries.targetNames, ...archive.targets] : []);
+/**
+ * Targets that have kernels, or stand in `gfx_arches`, in the one archive and not in the other: without either of the
+ * two ROCm's loader finds nothing for them.
+ */
+function goneTargets(from: Archive | undefined, to: Archive | undefined): readonly string[] {
+  const used = missingIn(to?.toc.entries.targetNames, from?.toc.entries.targetNames);
+  const listed = missingIn(to?.targets, from?.targets);
+  return [...new Set([...used, ...listed])];
+}
+
+function missingIn(others: readonly string[] = [], names: readonly string[] = []): readonly string[] {
+  const has = new Set(others);
+  return names.filter((name) => !has.has(name));
 }
 
 function fewerKernels(

@@ -15,6 +15,8 @@ export interface CheckedKernel {
   /** Undefined when the kernel could not be read. */
   readonly size: number | undefined;
   readonly hashChecked: boolean;
+  /** The finding that says why the kernel could not be read. */
+  readonly failure: Finding | undefined;
   readonly findings: readonly Finding[];
 }
 
@@ -38,6 +40,7 @@ export class KernelCheck {
   readonly #reader: CanDecompress;
   readonly #findings: Finding[] = [];
   #hashChecked = false;
+  #failure: Finding | undefined;
 
   constructor(
     archive: Archive,
@@ -64,6 +67,7 @@ export class KernelCheck {
       ordinal: this.#ordinal,
       size: bytes?.length,
       hashChecked: this.#hashChecked,
+      failure: this.#failure,
       findings: this.#findings,
     };
   }
@@ -83,7 +87,8 @@ export class KernelCheck {
     try {
       return await this.#reader.decompressKernel(this.#ordinal, options);
     } catch (error) {
-      this.#findings.push(findingOrThrow(error));
+      this.#failure = findingOrThrow(error);
+      this.#findings.push(this.#failure);
       return undefined;
     }
   }

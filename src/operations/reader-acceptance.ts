@@ -13,9 +13,14 @@ export interface ReaderVerdict {
   readonly reader: ReaderName;
   /** As people call it. */
   readonly title: string;
+  /** False also where that is not known. */
   readonly accepts: boolean;
   /** Why it refuses the archive, or finds nothing in it. */
   readonly reasons: readonly string[];
+  /** What kept this tool from telling whether the reader accepts the archive; nothing where that is known. */
+  readonly unknown: readonly string[];
+  /** Targets of some of the kernels for which it finds none, although it accepts the archive. */
+  readonly missedTargets: readonly string[];
 }
 
 /** What is known of the archive's kernels once all were read. */
@@ -47,14 +52,22 @@ const TITLES: Readonly<Record<ReaderName, string>> = {
 
 /** Which of the four readers would accept the archive, and why the others would not. */
 export function judgeReaders(archive: Archive, facts: KernelFacts): readonly ReaderVerdict[] {
-  const verdict = (reader: ReaderName, reasons: readonly (string | false | undefined)[]): ReaderVerdict => {
+  const verdict = (
+    reader: ReaderName,
+    reasons: readonly (string | false | undefined)[],
+    missedTargets: readonly string[] = [],
+  ): ReaderVerdict => {
     const given = reasons.filter((reason) => typeof reason === "string");
-    return { reader, title: TITLES[reader], accepts: given.length === 0, reasons: given };
+    const unknown = given.length > 0 ? [] : unread(facts);
+    const accepts = given.length === 0 && unknown.length === 0;
+    const title = TITLES[reader];
+    return { reader, title, accepts, reasons: given, unknown, missedTargets: accepts ? missedTargets : [] };
   };
+  const unlisted = unlistedTargets(archive);
   return [
     verdict("python", pythonReasons(archive, facts)),
-    verdict("cpp-2026-02", runtimeReasons(archive, facts)),
-    verdict("cpp-2026-07", runtimeReasons(archive, facts)),
+    verdict("cpp-2026-02", runtimeReasons(archive, facts), unlisted),
+    verdict("cpp-2026-07", runtimeReasons(archive, facts), unlisted),
     verdict("hrx", hrxReasons(archive, facts)),
   ];
 }
@@ -81,7 +94,7 @@ function runtimeReasons(archive: Archive, facts: KernelFacts): Reasons {
   const isZstd = archive.schemeName === "zstd-per-kernel";
   const unsized = findKernel(facts, (kernel) => kernel.originalSize === undefined);
   return [
-    unlistedTargets(archive),
+    noListedTarget(archive),
     unknownScheme(archive),
     isZstd && unsized && `${unsized.id} has no original_size, which it takes for the kernel's size`,
     isZstd && facts.storedCount > ZSTD_KERNEL_COUNT_LIMIT && `more than ${ZSTD_KERNEL_COUNT_LIMIT} kernels`,
@@ -91,8 +104,11 @@ function runtimeReasons(archive: Archive, facts: KernelFacts): Reasons {
 }
 
 function hrxReasons(archive: Archive, facts: KernelFacts): Reasons {
-  const large = findKernel(facts, (kernel) => (kernel.size ?? 0) > HRX_KERNEL_LIMIT);
   const isZstd = archive.schemeName === "zstd-per-kernel";
+  const large = findKernel(facts, ({ size, originalSize }) => {
+    const known = size ?? (isZstd ? originalSize : undefined);
+    return known !== undefined && known > HRX_KERNEL_LIMIT;
+  });
   const unsized = findKernel(
     facts,
     (kernel) => kernel.originalSize === undefined || kernel.originalSize === 0,
@@ -119,11 +135,15 @@ function findKernel(facts: KernelFacts, isWanted: (kernel: KernelFact) => boolea
 }
 
 /** The runtime looks into an archive only for targets that it lists. */
-function unlistedTargets(archive: Archive): string | undefined {
-  const used = archive.toc.entries.targetNames;
+function unlistedTargets(archive: Archive): readonly string[] {
   const listed = new Set(archive.targets);
-  if (used.length === 0 || used.some((target) => listed.has(target))) return undefined;
-  const what = listed.size === 0 ? "no target" : "none of the targets that its kernels are for";
+  return archive.toc.entries.targetNames.filter((target) => !listed.has(target));
+}
+
+function noListedTarget(archive: Archive): string | undefined {
+  const { length } = archive.toc.entries.targetNames;
+  if (length === 0 || unlistedTargets(archive).length < length) return undefined;
+  const what = archive.targets.length === 0 ? "no target" : "none of the targets that its kernels are for";
   return `gfx_arches lists ${what}, so it finds no kernel`;
 }
 
@@ -150,10 +170,21 @@ function broken(facts: KernelFacts, isUnseen: (finding: Finding) => boolean): st
       candidate.code !== "HASH_MISMATCH" &&
       candidate.code !== "TARGET_MISMATCH" &&
       candidate.code !== "MALFORMED_TEXT" &&
+      !isOwnLimit(candidate) &&
       !isAboutOwnField(candidate) &&
       !isUnseen(candidate),
   );
   return finding && `a kernel cannot be read: ${finding.message}`;
+}
+
+/** Others have other limits, or none. */
+function isOwnLimit({ code }: Finding): boolean {
+  return code === "LIMIT_EXCEEDED";
+}
+
+function unread(facts: KernelFacts): readonly string[] {
+  const finding = facts.findings.find(isOwnLimit);
+  return finding ? [`a limit of this tool keeps a kernel from being read: ${finding.message}`] : [];
 }
 
 function has(facts: KernelFacts, code: Finding["code"]): boolean {

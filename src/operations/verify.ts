@@ -33,6 +33,14 @@ export interface VerifyReport {
   readonly decodedSize: number;
   /** Kernels whose bytes were compared with a hash that the archive holds. */
   readonly hashesChecked: number;
+  /** Hashes that the archive holds. */
+  readonly hashesHeld: number;
+  /** Stored kernels that cannot be decoded, and why. */
+  readonly unreadable: readonly {
+    readonly ordinal: number;
+    readonly code: Finding["code"];
+    readonly message: string;
+  }[];
   readonly findings: readonly Finding[];
   readonly readers: readonly ReaderVerdict[];
 }
@@ -52,6 +60,7 @@ class Verification {
   readonly #options: VerifyOptions;
   readonly #findings: Finding[] = [];
   readonly #onFinding: OnFinding = (finding) => void this.#findings.push(finding);
+  readonly #unreadable: VerifyReport["unreadable"][number][] = [];
   #decodedSize = 0;
   #hashesChecked = 0;
 
@@ -84,6 +93,8 @@ class Verification {
       storedKernels: storedCount,
       decodedSize: this.#decodedSize,
       hashesChecked: this.#hashesChecked,
+      hashesHeld: archive.hashCount,
+      unreadable: this.#unreadable,
       findings: this.#findings,
       readers: judgeReaders(archive, facts),
     };
@@ -127,6 +138,10 @@ class Verification {
       for (const finding of kernel.findings) this.#findings.push(finding);
       if (kernel.hashChecked) this.#hashesChecked += 1;
       if (kernel.size !== undefined) sizes.set(kernel.ordinal, kernel.size);
+      if (kernel.failure) {
+        const { code, message } = kernel.failure;
+        this.#unreadable.push({ ordinal: kernel.ordinal, code, message });
+      }
       this.#decodedSize += kernel.size ?? 0;
       done += 1;
       this.#options.onProgress?.({ stage: "verify", done, total, unit: "kernels" });

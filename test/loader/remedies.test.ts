@@ -112,3 +112,29 @@ test("a scheme that the runtime does not know is what has to be changed", async 
   assert.equal(number, 5);
   assert.match(remedy, /^Get solid\.kpack in the scheme zstd-per-kernel/);
 });
+
+test("what stands under the name that is looked for is named: a wrong archive, or a link to nowhere", async () => {
+  using other = new TemporaryTree();
+  const host = { kernelName: NAME, searchPaths: ["../.kpack/g_@GFXARCH@.kpack"], wrappers: 1 };
+  const library = other.write(NAME, buildHost(host));
+  other.write(".kpack/g_gfx942.kpack", await archiveBytes({ targets: { gfx1100: keys(NAME, 1) } }));
+  other.link(".kpack/g_gfx90a.kpack", "nowhere");
+  const wrong = await resolveBinary(library, { isas: ["gfx942"] });
+  assert.equal(wrong.wrappers[0]?.answer.failure?.status.number, 14);
+  assert.equal(
+    wrong.wrappers[0]?.remedy,
+    `Replace ${other.at(".kpack/g_gfx942.kpack")} by an archive for gfx942 of the same build: ` +
+      "the one that is there holds gfx1100 only.",
+  );
+  const linked = await resolveBinary(library, { isas: ["gfx90a"] });
+  const reason = "a symbolic link to nowhere is there, which leads to no file";
+  assert.deepEqual(
+    linked.search?.paths.map(({ fate, reason }) => [fate, reason]),
+    [["missing", reason]],
+  );
+  assert.equal(linked.wrappers[0]?.answer.failure?.status.number, 13);
+  assert.equal(
+    linked.wrappers[0]?.remedy,
+    `Mend the link ${other.at(".kpack/g_gfx90a.kpack")}, or put an archive there: ${reason}.`,
+  );
+});

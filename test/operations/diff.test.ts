@@ -207,6 +207,27 @@ fewer kernels: lib/a.so#1 has 1, had 2
     const after = tree.write("after.kpack", patched(bytes, [[1000, 1, (bytes[1000] ?? 0) ^ 1]]));
     assert.equal((await run(before, after)).status, 0);
   });
+
+  it("counts a target as lost that gfx_arches alone no longer lists", async () => {
+    using tree = new TemporaryTree();
+    const targets = { gfx906: keys("lib/a.so", 2), gfx1100: keys("lib/a.so", 2) };
+    const before = tree.write("before.kpack", await archiveBytes({ targets }));
+    for (const [listed, lost] of [
+      [["gfx906"], ["gfx1100"]],
+      [[], ["gfx906", "gfx1100"]],
+    ] as const) {
+      const after = tree.write("after.kpack", await archiveBytes({ targets, listed }));
+      const end = "\n0 kernels added, 0 removed, 0 changed, 4 the same\n";
+      assert.deepEqual(await run(before, after), {
+        status: 1,
+        text: [...lost.map((target) => `target lost: ${target}`), end].join("\n"),
+      });
+      assert.deepEqual(await run(after, before), {
+        status: 1,
+        text: [...lost.map((target) => `target new: ${target}`), end].join("\n"),
+      });
+    }
+  });
 });
 
 describe("diff in trouble", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   chmodSync,
+  copyFileSync,
   closeSync,
   openSync,
   readFileSync,
@@ -375,7 +376,7 @@ const CASES: Readonly<Record<string, Case>> = {
     evidence: /gfx1201: every wrapper gets KPACK_ERROR_ARCHIVE_NOT_FOUND \(13\)/,
   },
   KP313: {
-    codes: ["KP313"],
+    codes: ["KP202", "KP313"],
     build: async (tree) => {
       await clean(tree);
       const path = tree.at(".kpack/g_gfx906.kpack");
@@ -386,6 +387,33 @@ const CASES: Readonly<Record<string, Case>> = {
     options: { deep: true },
     file: /g_gfx906/,
     evidence: /damaged|checksum/,
+  },
+  KP314: {
+    codes: ["KP314"],
+    build: async (tree) => {
+      await clean(tree);
+      copyFileSync(tree.at(".kpack/g_gfx906.kpack"), tree.at(".kpack/g_gfx942.kpack"));
+    },
+    file: /g_gfx942/,
+    evidence: /its name is for gfx942, and it holds gfx906 only/,
+  },
+  KP315: {
+    codes: ["KP315"],
+    build: async (tree) => {
+      await clean(tree);
+      tree.link(".kpack/g_gfx942.kpack", "nowhere");
+    },
+    file: /g_gfx942/,
+    evidence: /a symbolic link to nowhere is there/,
+  },
+  "KP315 of a link to itself": {
+    codes: ["KP315"],
+    build: async (tree) => {
+      await clean(tree);
+      tree.link(".kpack/g_gfx942.kpack", "g_gfx942.kpack");
+    },
+    file: /g_gfx942/,
+    evidence: /a symbolic link to g_gfx942\.kpack is there/,
   },
   KP401: {
     codes: ["KP401"],

@@ -159,6 +159,59 @@ test("a wrapper that has lost its metadata gets no kernel", async () => {
   assert.deepEqual([verdict?.loads, verdict?.found, verdict?.foundBefore], ["partly", 1, 1]);
 });
 
+test("a kernel that is known to be damaged serves no wrapper", async () => {
+  using tree = new TemporaryTree();
+  tree.write(NAME, buildHost(HOST));
+  const bytes = await archiveBytes({ targets: { gfx942: keys(NAME, 2) } });
+  bytes[500] = (bytes[500] ?? 0) ^ 0xff; // in the first frame
+  const archive = tree.write(".kpack/g_gfx942.kpack", bytes);
+  const isas = ["gfx942"];
+  const report = await diagnose([tree.path], { isas, deep: true });
+  assert.deepEqual(codesOf(report), ["KP313", "KP202"]);
+  const [row] = report.coverage;
+  assert.deepEqual([row?.missing, row?.missingBefore], [[0], [0]]);
+  assert.deepEqual(row?.archives, [{ path: archive, wrappers: [1] }]);
+  const [verdict] = report.verdicts;
+  assert.deepEqual([verdict?.loads, verdict?.found, verdict?.foundBefore], ["partly", 1, 1]);
+  const { wrappers } = await resolveBinary(tree.at(NAME), { isas });
+  assert.deepEqual(
+    wrappers.map(({ answer }) => answer.failure?.status.number),
+    [6, undefined],
+  );
+});
+
+test("names of generic targets and of their processors fit each other", async () => {
+  using tree = new TemporaryTree();
+  tree.write(NAME, buildHost(HOST));
+  const generic = await archiveBytes({ targets: { "gfx12-generic": keys(NAME, 2) } });
+  tree.write(".kpack/g_gfx1200.kpack", generic);
+  tree.write(
+    ".kpack/g_gfx12-generic.kpack",
+    await archiveBytes({ targets: { "gfx12-generic": keys(NAME, 2), gfx1201: keys(NAME, 2) } }),
+  );
+  const report = await diagnose([tree.path], { isas: ["gfx1200", "gfx1201"] });
+  assert.deepEqual(codesOf(report), []);
+});
+
+test("wrappers that fail for different causes are not said to fail for one", async () => {
+  using tree = new TemporaryTree();
+  const bytes = await archiveBytes({ targets: { gfx942: keys(NAME, 2) } });
+  bytes[500] = (bytes[500] ?? 0) ^ 0xff; // in the first frame
+  tree.write(".kpack/g_gfx942.kpack", bytes);
+  tree.write(NAME, buildHost({ ...HOST, wrappers: 3 }));
+  const { findings } = await diagnose([tree.path], { isas: ["gfx942"], deep: true });
+  assert.deepEqual(findings.find(({ code }) => code === "KP201")?.severity, "error");
+  assert.deepEqual(findings.find(({ code }) => code === "KP202")?.evidence, [
+    "for gfx942: 1 of 3 wrappers get KPACK_ERROR_DECOMPRESSION_FAILED (6), at 0",
+  ]);
+  tree.write(NAME, buildHost({ ...HOST, wrappers: [0, 5] }));
+  const empty = await diagnose([tree.path], { isas: ["gfx942"], deep: true });
+  assert.match(
+    empty.findings.find(({ code }) => code === "KP312")?.evidence[0] ?? "",
+    /^for gfx942: no wrapper gets a kernel; the first gets KPACK_ERROR_DECOMPRESSION_FAILED \(6\): /,
+  );
+});
+
 test("wrappers of a fat binary are judged by their own bundles", async () => {
   using tree = new TemporaryTree();
   const bundle = (...targets: readonly string[]): Uint8Array =>
@@ -172,7 +225,7 @@ test("wrappers of a fat binary are judged by their own bundles", async () => {
   bundles.set(bundle("gfx1100"), second);
   const host = { wrappers: 2, bundles, bundleOffsets: [0, second], withoutMetadata: true };
   const path = tree.write("lib/f.so", buildHost(host));
-  const { verdicts } = await diagnose([tree.path], { isas: ["gfx942", "gfx1100", "gfx906"] });
+  const { verdicts, findings } = await diagnose([tree.path], { isas: ["gfx942", "gfx1100", "gfx906"] });
   assert.deepEqual(
     verdicts.map(({ loads, found, wrappers, lacking }) => [loads, found, wrappers, lacking]),
     [
@@ -181,6 +234,23 @@ test("wrappers of a fat binary are judged by their own bundles", async () => {
       ["no", 0, 2, [path]],
     ],
   );
+  assert.deepEqual(
+    findings.map(({ code, severity, files, evidence }) => [code, severity, files, evidence[0]]),
+    [
+      ["KP312", "error", [path], "for gfx906: 2 of 2 wrappers find nothing in the bundles"],
+      ["KP202", "warning", [path], "for gfx942: 1 of 2 wrappers find nothing in the bundles, at 1"],
+      ["KP101", "note", [path], "2 wrapper(s), 2 bundle(s) for gfx1100, gfx942"],
+    ],
+  );
+});
+
+test("a fat binary with SPIR-V lacks no GPU", async () => {
+  using tree = new TemporaryTree();
+  const bundles = buildBundle([{ id: "hip-spirv64-amd-amdhsa--amdgcnspirv", content: codeObject("gfx942") }]);
+  const host = { wrappers: 1, bundles, bundleOffsets: [0], withoutMetadata: true };
+  tree.write("lib/f.so", buildHost(host));
+  const report = await diagnose([tree.path], { isas: ["gfx942"] });
+  assert.deepEqual(codesOf(report), ["KP101"]);
 });
 
 test("the archive that hides others is the first candidate, not the first that was opened", async () => {
@@ -234,11 +304,16 @@ test("the time for holes grows with the number of wrappers, not with its square"
     archives: [],
     search,
     failed: { key: "a.so#1", index: 1, candidates: [], kernel: undefined, failure },
+    statuses: new Map(wrappers.slice(1).map(({ index }) => [index, failure.status])),
   };
   const indexes = new Set(wrappers.map(({ index }) => index));
   const keysOfBinary = { targets: new Map([["gfx942", indexes]]), withoutIndex: [] };
   const start = performance.now();
-  const findings = coverageFindings({ host, archives: [], patterns: [] }, keysOfBinary, [row]);
+  const findings = coverageFindings(
+    { host, archives: [], patterns: [], named: [], brokenLinks: [] },
+    keysOfBinary,
+    [row],
+  );
   assert.ok(performance.now() - start < 5000);
   assert.deepEqual(findings[0]?.evidence, [
     "for gfx906: 199999 of 200000 wrappers get KPACK_ERROR_KERNEL_NOT_FOUND (5), at 1–199999",

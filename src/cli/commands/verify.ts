@@ -8,6 +8,8 @@ import type { ExitStatus } from "../exit-status.ts";
 import { reportError } from "../report-error.ts";
 import type { RunCommand } from "../run-command.ts";
 import { formatCount, formatSize } from "../render/numbers.ts";
+import { renderReaders } from "../render/readers.ts";
+import { wrapText } from "../render/wrap.ts";
 import { formatFinding, type Terminal } from "../terminal.ts";
 
 const EXAMPLES = `
@@ -97,26 +99,24 @@ async function verifyFile(
 }
 
 function printResult(terminal: Terminal, result: VerifiedFile): void {
-  const { file, ok, findings, entries = 0, decodedSize = 0, hashesChecked = 0, readers = [] } = result;
+  const { file, ok, findings, entries = 0, decodedSize = 0, readers = [] } = result;
   for (const [, group] of Map.groupBy(findings, ({ code }) => code)) {
-    for (const finding of group.slice(0, SHOWN)) terminal.print(formatFinding(finding, process.stdout));
-    if (group.length > SHOWN)
-      terminal.print(`  … and ${group.length - SHOWN} more of this kind (--json lists all)`);
+    // Entries that share a stored kernel, or kernels a frame, share what is wrong with it.
+    const distinct = [...Map.groupBy(group, ({ message }) => message).values()].flatMap(([one]) => one ?? []);
+    const shown = distinct.slice(0, SHOWN);
+    for (const finding of shown) terminal.print(wrapText(formatFinding(finding, process.stdout), "  "));
+    const more = group.length - shown.length;
+    if (more > 0) terminal.print(`  … and ${more} more of this kind (--json lists all)`);
   }
-  for (const reader of readers) {
-    if (!reader.accepts)
-      terminal.print(`${reader.title}: would refuse it: ${printable(reader.reasons.join("; "))}`);
-  }
-  if (readers.length > 0 && readers.every(({ accepts }) => accepts)) {
-    terminal.print("Accepted by ROCm's Python tools, both versions of its runtime, and HRX.");
-  }
-  const hashes =
-    hashesChecked > 0
-      ? `, ${formatCount(hashesChecked, "hash", "hashes")} compared`
-      : ", no hashes in it to compare with";
+  for (const line of renderReaders(readers, findings)) terminal.print(line);
   const what =
     readers.length > 0
-      ? ` (${formatCount(entries, "entry", "entries")}, ${formatSize(decodedSize)} decoded${hashes})`
+      ? ` (${formatCount(entries, "entry", "entries")}, ${formatSize(decodedSize)} decoded, ${hashesOf(result)})`
       : "";
-  terminal.print(`${printable(file)}: ${ok ? "good" : "BAD"}${what}`);
+  terminal.print(wrapText(`${printable(file)}: ${ok ? "good" : "BAD"}${what}`, "  "));
+}
+
+function hashesOf({ hashesChecked = 0, hashesHeld = 0 }: VerifiedFile): string {
+  if (hashesChecked > 0) return `${formatCount(hashesChecked, "hash", "hashes")} compared`;
+  return hashesHeld > 0 ? "no kernel could be compared with its hash" : "no hashes in it to compare with";
 }

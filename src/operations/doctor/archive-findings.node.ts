@@ -5,9 +5,10 @@ import { requireCodec } from "../../codec/codec.ts";
 import { identifyPayload, readCodeObjectHeader } from "../../code-object/code-object.ts";
 import { isKpackError } from "../../errors/errors.ts";
 import type { Finding } from "../../errors/finding.ts";
+import { type FailedReading, failedReading, statusOfReading } from "../../loader/read-candidate.ts";
 import { targetDisagreement } from "../../target/target-agreement.ts";
 import { judgeReaders, type KernelFact, type KernelFacts, type ReaderVerdict } from "../reader-acceptance.ts";
-import { verifyArchive } from "../verify.ts";
+import { type VerifyReport, verifyArchive } from "../verify.ts";
 import { LEAST_BUDGET, shareOfAll } from "./read-budget.ts";
 import type { ArchiveReport, ShelvedArchive } from "./doctor-facts.ts";
 import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";
@@ -39,7 +40,7 @@ export async function checkArchive(
       [path],
       [`${error?.message ?? ""} [${error?.code ?? ""}]`],
     );
-    const nothing = { groupName: undefined, scheme: undefined, targets: [], readers: [] };
+    const nothing = { groupName: undefined, scheme: undefined, targets: [], readers: [], unreadable: NONE };
     return { path, size, ...nothing, entries: 0, kernels: 0, kernelsChecked: 0, walked, findings: [finding] };
   }
   const facts = await kernelCountOf(archive, options.signal);
@@ -66,9 +67,12 @@ export async function checkArchive(
     kernelsChecked: checked.count,
     walked,
     readers,
+    unreadable: checked.unreadable,
     findings,
   };
 }
+
+const NONE: ReadonlyMap<number, FailedReading> = new Map();
 
 function headBudget(size: number, archiveCount: number): number {
   return Math.max(size * BUDGET_SHARE + LEAST_BUDGET, shareOfAll(archiveCount));
@@ -122,6 +126,7 @@ async function blobSize(
 interface Checked {
   readonly findings: readonly DoctorFinding[];
   readonly count: number;
+  readonly unreadable: ArchiveReport["unreadable"];
   readonly readers?: readonly ReaderVerdict[] | undefined;
 }
 
@@ -129,9 +134,13 @@ async function checkHeads(archive: Archive, budget: number, options: ArchiveChec
   const wrong: string[] = [];
   let count = 0;
   const broken = new Set<string>();
-  for await (const { entries, head, error } of sampleKernelHeads(archive, budget, options.signal)) {
+  const unreadable: VerifyReport["unreadable"][number][] = [];
+  for await (const { ordinal, entries, head, error } of sampleKernelHeads(archive, budget, options.signal)) {
     options.signal?.throwIfAborted();
-    if (error) broken.add(`${error.message} [${error.code}]`);
+    if (error) {
+      broken.add(`${error.message} [${error.code}]`);
+      unreadable.push({ ordinal, code: error.code, message: error.message });
+    }
     if (head === undefined) continue;
     count += 1;
     for (const entry of entries) {
@@ -144,7 +153,16 @@ async function checkHeads(archive: Archive, budget: number, options: ArchiveChec
     ...(wrong.length > 0 ? [doctorFinding("KP307", path, shorten(wrong))] : []),
     ...(broken.size > 0 ? [doctorFinding("KP313", path, shorten([...broken]))] : []),
   ];
-  return { findings, count };
+  return { findings, count, unreadable: failuresOf(archive, unreadable) };
+}
+
+function failuresOf(archive: Archive, kernels: VerifyReport["unreadable"]): ArchiveReport["unreadable"] {
+  return new Map(
+    kernels.map(({ ordinal, code, message }) => [
+      ordinal,
+      failedReading(statusOfReading(code, archive.schemeName), message),
+    ]),
+  );
 }
 
 function disagreementOf(entry: ArchiveEntry, head: Uint8Array): string | undefined {
@@ -167,7 +185,8 @@ async function checkDeeply(archive: Archive, options: ArchiveCheckOptions): Prom
   ];
   // With damaged kernels every reader refuses something: said once, as damage.
   const readers = damages.length > 0 ? undefined : report.readers;
-  return { findings, count: report.storedKernels, readers };
+  const unreadable = failuresOf(archive, report.unreadable);
+  return { findings, count: report.storedKernels, unreadable, readers };
 }
 
 function targetFindings(archive: Archive): readonly DoctorFinding[] {
@@ -183,10 +202,10 @@ function targetFindings(archive: Archive): readonly DoctorFinding[] {
 }
 
 function readerFindings(archive: Archive, readers: readonly ReaderVerdict[]): readonly DoctorFinding[] {
-  const refusing = readers.filter(({ accepts }) => !accepts);
+  const refusing = readers.filter(({ reasons }) => reasons.length > 0);
   if (refusing.length === 0) return [];
   const rocm = readers.filter(({ reader }) => reader !== "hrx");
-  const code = rocm.every(({ accepts }) => !accepts) ? "KP301" : "KP302";
+  const code = rocm.every(({ reasons }) => reasons.length > 0) ? "KP301" : "KP302";
   const evidence = refusing.map(({ title, reasons }) => `${title} refuses it: ${reasons.join("; ")}`);
   return [doctorFinding(code, [archive.source.name], evidence)];
 }

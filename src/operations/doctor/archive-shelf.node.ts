@@ -35,6 +35,10 @@ export class ArchiveShelf implements LoaderFileSystem {
     return await this.#system.realPath(path);
   }
 
+  async linkTarget(path: string): Promise<string | undefined> {
+    return await this.#system.linkTarget(path);
+  }
+
   /** Opens the archive, or says why that fails. */
   async take(realPath: string): Promise<ShelvedArchive> {
     const known = this.#archives.get(realPath) ?? this.#open(realPath);

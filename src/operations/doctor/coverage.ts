@@ -1,7 +1,8 @@
 import { type ArchiveSearch, type LoaderBehaviour, searchArchives } from "../../loader/archive-search.ts";
 import { parseLoaderEnvironment } from "../../loader/environment.ts";
 import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
-import { findKernel, type KernelAnswer } from "../../loader/resolve.ts";
+import type { LoaderStatus } from "../../loader/loader-status.ts";
+import { findKernel, type FindOptions, type KernelAnswer } from "../../loader/resolve.ts";
 import type { HostFacts } from "./doctor-facts.ts";
 
 /** A row of the matrix wrapper × target × archive: one binary on one GPU. */
@@ -27,15 +28,20 @@ export interface CoverageAnswer extends CoverageRow {
   readonly endedBefore: boolean;
   /** Today's answer for the first wrapper without a kernel that has its metadata. */
   readonly failed: KernelAnswer | undefined;
+  /** By position, what today's loader says of wrappers without a kernel that have their metadata. */
+  readonly statuses: ReadonlyMap<number, LoaderStatus>;
 }
+
+export type CoverOptions = Pick<FindOptions, "knownFailure" | "signal">;
 
 /** Asks the loader, old and new, for each wrapper of a converted binary. Nothing is decoded. */
 export async function coverBinary(
   host: HostFacts,
   agent: { readonly isa: string; readonly isas: readonly string[] },
   fileSystem: LoaderFileSystem,
-  signal: AbortSignal | undefined,
+  options: CoverOptions,
 ): Promise<CoverageAnswer | undefined> {
+  const { signal } = options;
   const { metadata } = host;
   if (metadata === undefined) return undefined;
   const ask = async (behaviour: LoaderBehaviour): Promise<Asked> => {
@@ -49,16 +55,18 @@ export async function coverBinary(
       workingFolder: "/",
     };
     const search = await searchArchives(request, fileSystem, { signal });
-    return { search, answers: await answersOf(host, metadata.kernelName, search, signal) };
+    return { search, answers: await answersOf(host, metadata.kernelName, search, options) };
   };
   const now = await ask("current");
   const before = await ask("before-2026-08");
   const missing = missingIn(host, now);
   const served = new Map<string, number[]>();
+  const statuses = new Map<number, LoaderStatus>();
   for (const { index, reserved1 } of host.wrappers) {
     if (host.lost.has(index)) continue;
-    const path = now.answers.get(reserved1)?.kernel?.archive;
-    if (path !== undefined) push(served, path, index);
+    const answer = now.answers.get(reserved1);
+    if (answer?.kernel) push(served, answer.kernel.archive, index);
+    else if (answer?.failure) statuses.set(index, answer.failure.status);
   }
   const first = missing.find((position) => !host.lost.has(position));
   const failed = host.wrappers.find(({ index }) => index === first);
@@ -73,6 +81,7 @@ export async function coverBinary(
     search: now.search,
     endedBefore: before.search.failure?.status.name === "PROCESS_ENDS",
     failed: failed && now.answers.get(failed.reserved1),
+    statuses,
   };
 }
 
@@ -86,13 +95,13 @@ async function answersOf(
   host: HostFacts,
   kernelName: string,
   search: ArchiveSearch,
-  signal: AbortSignal | undefined,
+  options: CoverOptions,
 ): Promise<ReadonlyMap<number, KernelAnswer>> {
   const answers = new Map<number, KernelAnswer>();
   for (const { reserved1: index } of host.wrappers) {
     if (answers.has(index)) continue;
-    signal?.throwIfAborted();
-    answers.set(index, await findKernel(search, { kernelName, index }, { readKernels: false, signal }));
+    options.signal?.throwIfAborted();
+    answers.set(index, await findKernel(search, { kernelName, index }, { ...options, readKernels: false }));
   }
   return answers;
 }

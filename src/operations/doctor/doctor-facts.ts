@@ -1,5 +1,6 @@
 import type { Archive } from "../../archive/archive.ts";
 import type { KpackError } from "../../errors/errors.ts";
+import type { FailedReading } from "../../loader/read-candidate.ts";
 import type { HipkMetadata } from "../../host/hipk-metadata.ts";
 import type { Wrapper } from "../../host/wrappers.ts";
 import type { ReaderVerdict } from "../reader-acceptance.ts";
@@ -42,6 +43,23 @@ export interface Reach {
   readonly archives: readonly ShelvedArchive[];
   /** Where it looks, with the placeholder. */
   readonly patterns: readonly string[];
+  /** Archives by the names with a target in them under which it looks for them. */
+  readonly named: readonly NamedArchive[];
+  /** Symbolic links where it looks that lead to no file. */
+  readonly brokenLinks: readonly BrokenLink[];
+}
+
+/** An archive and a target that its name says it is for. */
+export interface NamedArchive {
+  readonly path: string;
+  readonly target: string;
+  readonly archive: ShelvedArchive;
+}
+
+export interface BrokenLink {
+  readonly path: string;
+  /** As the link says. */
+  readonly leadsTo: string;
 }
 
 /** What an archive is, and what is wrong with it by itself. */
@@ -59,5 +77,7 @@ export interface ArchiveReport {
   /** False: its frames are many and small and were not walked, so that damage between them is not noticed. */
   readonly walked: boolean;
   readonly readers: readonly ReaderVerdict[];
+  /** By ordinal: kernels that are known to be unreadable, and what the runtime makes of that. */
+  readonly unreadable: ReadonlyMap<number, FailedReading>;
   readonly findings: readonly DoctorFinding[];
 }

@@ -30,7 +30,7 @@ export interface DoctorReport {
 }
 
 /** An archive that was looked at. */
-export type DoctorArchive = Omit<ArchiveReport, "findings">;
+export type DoctorArchive = Omit<ArchiveReport, "findings" | "unreadable">;
 
 /** A binary with device code, or whose device code was moved out. */
 export interface DoctorBinary {

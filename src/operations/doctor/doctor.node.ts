@@ -7,6 +7,7 @@ import { formatXxh64, loadXxh64 } from "../../hash/xxh64.ts";
 import type { OnProgress } from "../../errors/progress.ts";
 import { compatibleTargets } from "../../loader/isa.ts";
 import { agentIsas, isaNotes } from "../../loader/remedy.ts";
+import type { FindOptions } from "../../loader/resolve.ts";
 import { NodeLoaderFileSystem } from "../../loader/resolve.node.ts";
 import { checkArchive } from "./archive-findings.node.ts";
 import { ArchiveShelf } from "./archive-shelf.node.ts";
@@ -16,6 +17,7 @@ import type { ArchiveReport, HostFacts, Reach } from "./doctor-facts.ts";
 import { describeArchive, describeBinary, describeRow, type DoctorReport } from "./doctor-report.ts";
 import { type DoctorFinding, doctorFinding, sortFindings } from "./doctor-finding.ts";
 import { emptyRowFindings } from "./empty-rows.ts";
+import { fatBinaryFindings } from "./fat-coverage.ts";
 import { readHostFacts } from "./host-facts.node.ts";
 import { classifyDatabaseFile, countDatabases, type DatabaseCount } from "./kernel-databases.ts";
 import { coverageFindings, gatherKeys, hasCommonIndex, pairingFindings } from "./pairing-findings.ts";
@@ -25,9 +27,11 @@ import type { PythonPackage } from "./python-packages.ts";
 import { findReach } from "./reach.node.ts";
 import { type Survey, surveyTree } from "./survey.node.ts";
 import {
+  brokenLinkFindings,
   colonFindings,
   databaseFindings,
   type Fingerprint,
+  mislabelledFindings,
   sameNameFindings,
   unreachedFindings,
 } from "./tree-findings.ts";
@@ -74,6 +78,8 @@ class Diagnosis {
   readonly #shelf: ArchiveShelf;
   readonly #agents: readonly Agent[];
   readonly #findings: DoctorFinding[] = [];
+  /** By the archive's path. */
+  readonly #reports = new Map<string, ArchiveReport>();
 
   constructor(
     paths: readonly string[],
@@ -99,12 +105,17 @@ class Diagnosis {
     for (const host of hosts) {
       if (host.state === "converted" && host.metadata) reaches.push(await findReach(host, this.#shelf));
     }
+    // Before wrappers are counted: a kernel that is known to be damaged serves none.
+    await this.#checkArchives();
     const rows: CoverageAnswer[] = [];
     for (const reach of reaches) append(rows, await this.#pair(reach));
-    const archives = await this.#checkArchives();
+    const archives = await this.#checkArchives(); // those that only the loader's search has met
     const { packages, bytesRead } = await this.#readPackages(survey, hosts);
     const databases = this.#countDatabases(survey);
     this.#findings.push(
+      ...fatBinaryFindings(hosts, this.#agents),
+      ...mislabelledFindings(reaches),
+      ...brokenLinkFindings(reaches),
       ...unreachedFindings(inTree, reaches),
       ...colonFindings(inTree, reaches, hosts),
       ...sameNameFindings(await this.#fingerprints(), archives),
@@ -172,9 +183,14 @@ class Diagnosis {
     const agents = isAsked
       ? this.#agents
       : [...keys.targets.keys()].map((target) => ({ isa: target, isas: [target] }));
+    const unreadable = new Map(
+      (await this.#shelf.all()).map(({ path, archive }) => [archive, this.#reports.get(path)?.unreadable]),
+    );
+    const knownFailure: FindOptions["knownFailure"] = (archive, { ordinal }) =>
+      unreadable.get(archive)?.get(ordinal);
     const rows: CoverageAnswer[] = [];
     for (const agent of agents) {
-      const row = await coverBinary(reach.host, agent, this.#shelf, signal);
+      const row = await coverBinary(reach.host, agent, this.#shelf, { knownFailure, signal });
       if (row) rows.push(row);
     }
     const wanted = isAsked
@@ -196,18 +212,20 @@ class Diagnosis {
     return rows;
   }
 
+  /** Looks at the archives that were not looked at before; returns what is known of all. */
   async #checkArchives(): Promise<readonly ArchiveReport[]> {
     const { signal, deep = false, onProgress } = this.#options;
     const shelved = await this.#shelf.all();
-    const reports: ArchiveReport[] = [];
+    const reports = this.#reports;
+    const unchecked = shelved.filter(({ path }) => !reports.has(path));
     const check = async (archive: (typeof shelved)[number]): Promise<ArchiveReport> =>
       await checkArchive(archive, { deep, archiveCount: shelved.length, signal });
-    for await (const report of mapOrdered(shelved, deep ? 1 : TOGETHER, check)) {
-      reports.push(report);
+    for await (const report of mapOrdered(unchecked, deep ? 1 : TOGETHER, check)) {
+      reports.set(report.path, report);
       append(this.#findings, report.findings);
-      onProgress?.({ stage: "doctor", done: reports.length, total: shelved.length, unit: "files" });
+      onProgress?.({ stage: "doctor", done: reports.size, total: shelved.length, unit: "files" });
     }
-    return reports;
+    return shelved.flatMap(({ path }) => reports.get(path) ?? []);
   }
 
   async #readPackages(

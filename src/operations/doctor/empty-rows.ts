@@ -25,8 +25,10 @@ export async function emptyRowFindings(
     const misnamed = misnamedArchive(reach, row);
     const remedy = misnamed?.remedy ?? (await remedyFor({ ...context, search, answer: failed }, fileSystem));
     const { status, reason } = failed.failure;
+    const names = new Set([...row.statuses.values()].map(({ name }) => name));
+    const who = names.size > 1 ? "no wrapper gets a kernel; the first gets" : "every wrapper gets";
     const evidence = [
-      `for ${isa}: every wrapper gets ${formatStatus(status)}: ${reason}`,
+      `for ${isa}: ${who} ${formatStatus(status)}: ${reason}`,
       ...(misnamed ? [misnamed.evidence] : []),
     ];
     const files = misnamed ? [host.path, misnamed.path] : [host.path];

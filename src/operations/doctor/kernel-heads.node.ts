@@ -8,6 +8,7 @@ import { SMALL_FRAME } from "./read-budget.ts";
 
 /** The first bytes of a stored kernel, and the entries that use it. */
 export interface KernelHead {
+  readonly ordinal: number;
   readonly entries: readonly ArchiveEntry[];
   /** Undefined when they cannot be had without decoding more. */
   readonly head: Uint8Array | undefined;
@@ -38,11 +39,11 @@ export async function* sampleKernelHeads(
         ? await readHead(archive, ordinal, extent, signal)
         : { head: undefined, read: 0 };
       left -= read;
-      yield { entries, head, error: undefined };
+      yield { ordinal, entries, head, error: undefined };
     } catch (error) {
       if (!isKpackError(error)) throw error;
       left -= SMALL_FRAME;
-      yield { entries, head: undefined, error };
+      yield { ordinal, entries, head: undefined, error };
     }
   }
 }

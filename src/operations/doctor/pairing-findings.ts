@@ -135,10 +135,14 @@ export function coverageFindings(
       if (first) hiding.add(first.found.path);
     }
     const missing = row.missing.filter(isHole);
-    const status = row.failed?.failure?.status;
-    if (status === undefined || missing.length === 0 || row.missing.length === row.wrappers) continue;
-    const count = `${missing.length} of ${row.wrappers} wrappers`;
-    holes.push(`for ${row.isa}: ${count} get ${formatStatus(status)}, at ${positions(missing)}`);
+    if (row.missing.length === row.wrappers) continue;
+    const failed = missing.filter((position) => row.statuses.has(position));
+    for (const [, group] of Map.groupBy(failed, (position) => row.statuses.get(position)?.name)) {
+      const status = row.statuses.get(group[0] ?? -1);
+      if (status === undefined) continue;
+      const count = `${group.length} of ${row.wrappers} wrappers`;
+      holes.push(`for ${row.isa}: ${count} get ${formatStatus(status)}, at ${positions(group)}`);
+    }
   }
   return [
     ...(holes.length > 0 ? [doctorFinding("KP202", [host.path], holes)] : []),

@@ -3,25 +3,33 @@ import { folderOf, joinPath, resolveEmbeddedPath, TARGET_PLACEHOLDER } from "../
 import { parseTargetId } from "../../target/target-id.ts";
 import { keysOf } from "../../archive/archive-keys.ts";
 import type { ArchiveShelf } from "./archive-shelf.node.ts";
-import type { HostFacts, Reach, ShelvedArchive } from "./doctor-facts.ts";
+import type { BrokenLink, HostFacts, NamedArchive, Reach, ShelvedArchive } from "./doctor-facts.ts";
 
 /** Looks into the folders that the binary's search paths name, also outside of the tree that was surveyed. */
 export async function findReach(host: HostFacts, shelf: ArchiveShelf): Promise<Reach> {
   const archives = new Map<string, ShelvedArchive>();
   const patterns = new Set<string>();
+  const named: NamedArchive[] = [];
+  const brokenLinks: BrokenLink[] = [];
   for (const searchPath of host.metadata?.searchPaths ?? []) {
     const { pattern, places } = await expand(host.path, searchPath, shelf);
     patterns.add(pattern);
     for (const { path, target } of places) {
-      if ((await shelf.kind(path)) !== "file") continue;
+      const kind = await shelf.kind(path);
+      if (kind === "missing" && (target === undefined || isTargetName(target))) {
+        const leadsTo = await shelf.linkTarget(path);
+        if (leadsTo !== undefined) brokenLinks.push({ path, leadsTo });
+      }
+      if (kind !== "file") continue;
       const realPath = await shelf.realPath(path);
       if (realPath === undefined) continue;
       const shelved = await shelf.take(realPath);
       if (target === undefined || isTargetName(target) || hasKeysFor(host, shelved))
         archives.set(realPath, shelved);
+      if (target !== undefined) named.push({ path, target, archive: shelved });
     }
   }
-  return { host, archives: [...archives.values()], patterns: [...patterns] };
+  return { host, archives: [...archives.values()], patterns: [...patterns], named, brokenLinks };
 }
 
 /** Whether a target, or one in the spelling of names of files (`gfx90a-xnack+`), stands for the placeholder. */

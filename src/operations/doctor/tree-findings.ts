@@ -2,7 +2,9 @@ import type { ArchiveReport, HostFacts, Reach } from "./doctor-facts.ts";
 import { type DoctorFinding, doctorFinding } from "./doctor-finding.ts";
 import { ALL, type DatabaseCount, groupByDatabase, unpairedDatabases } from "./kernel-databases.ts";
 import { fileNameOf } from "../../loader/search-paths.ts";
+import { brokenLink } from "../../loader/archive-search.ts";
 import { compatibleTargets } from "../../loader/isa.ts";
+import { heldInstead } from "../../loader/mislabelled.ts";
 
 /** Archives of the tree that no converted binary reaches; nothing when there is no such binary. */
 export function unreachedFindings(
@@ -16,6 +18,26 @@ export function unreachedFindings(
     .map((path) =>
       doctorFinding("KP304", [path], [`${reaches.length} converted binary(ies) were looked at`]),
     );
+}
+
+/** Archives that binaries look into for a target, and that hold nothing for it. Each file is named once. */
+export function mislabelledFindings(reaches: readonly Reach[]): readonly DoctorFinding[] {
+  const findings = new Map<string, DoctorFinding>();
+  for (const { path, target, archive: shelved } of reaches.flatMap(({ named }) => named)) {
+    const held = shelved.archive && heldInstead(shelved.archive, target);
+    if (held === undefined || findings.has(path)) continue;
+    const evidence = [`its name is for ${target}, and it holds ${held.join(", ")} only`];
+    findings.set(path, doctorFinding("KP314", [path], evidence));
+  }
+  return [...findings.values()];
+}
+
+/** Symbolic links where binaries look for archives that lead to no file. Each is named once. */
+export function brokenLinkFindings(reaches: readonly Reach[]): readonly DoctorFinding[] {
+  const links = new Map(
+    reaches.flatMap(({ brokenLinks }) => brokenLinks).map(({ path, leadsTo }) => [path, leadsTo]),
+  );
+  return Array.from(links, ([path, leadsTo]) => doctorFinding("KP315", [path], [brokenLink(leadsTo)]));
 }
 
 /** Names that Windows does not allow, where the archive is for Windows. */

@@ -1,6 +1,6 @@
-import { compatibleTargets, stripIsaPrefix } from "../../loader/isa.ts";
 import type { CoverageRow } from "./coverage.ts";
 import type { HostFacts } from "./doctor-facts.ts";
+import { isJudged, unservedWrappers } from "./fat-coverage.ts";
 
 /** Whether one GPU gets its kernels from the binaries that were looked at. */
 export interface IsaVerdict {
@@ -27,10 +27,11 @@ export function judgeIsa(
   hosts: readonly HostFacts[],
 ): IsaVerdict {
   const own = rows.filter(({ isa }) => isa === agent.isa);
-  const wanted = new Set(agent.isas.flatMap((isa) => compatibleTargets(stripIsaPrefix(isa))));
   const fat = hosts.filter(({ state }) => state === "fat");
-  const judged = fat.filter(({ targets }) => targets !== undefined && targets.length > 0);
-  const served = new Map(judged.map((host) => [host, countServed(host, wanted)]));
+  const judged = fat.filter(isJudged);
+  const served = new Map(
+    judged.map((host) => [host, host.wrapperCount - unservedWrappers(host, agent).length]),
+  );
   const add = (count: (row: CoverageRow) => number): number => own.reduce((sum, row) => sum + count(row), 0);
   const inFat = judged.reduce((sum, { wrapperCount }) => sum + wrapperCount, 0);
   const inServed = [...served.values()].reduce((sum, count) => sum + count, 0);
@@ -56,9 +57,4 @@ export function judgeIsa(
     lacking,
     notJudged: fat.filter(({ targets }) => targets === undefined).map(({ path }) => path),
   };
-}
-
-/** Wrappers of a fat binary whose own bundle has a target that fits. */
-function countServed({ wrapperTargets }: HostFacts, wanted: ReadonlySet<string>): number {
-  return wrapperTargets.filter((targets) => targets.some((target) => wanted.has(target))).length;
 }
