@@ -35,6 +35,8 @@ export interface FrameCompressor {
 export interface FrameDecompressorOptions {
   /** Taken in once. */
   readonly dictionary?: Uint8Array | undefined;
+  /** The most bytes that a content is expected to have: room for them is made at once, not step by step. */
+  readonly largestContent?: number | undefined;
 }
 
 /** Decodes one frame after another into memory that is used again: fresh memory takes longer than the decoding. */

@@ -121,7 +121,9 @@ export class StreamFrameDecompressor implements FrameDecompressor {
     if (this.#stream && size < this.#room) return this.#stream;
     this.#forget();
     this.#failure = undefined;
-    this.#room = Math.min(LARGEST_KEPT, Math.max(size + (size >>> 2), 2 * this.#room)) + SMALLEST_CHUNK;
+    // A new stream takes the dictionary in anew, so it is made for what is to come.
+    const wanted = Math.max(size + (size >>> 2), 2 * this.#room, this.#options.largestContent ?? 0);
+    this.#room = Math.min(LARGEST_KEPT, wanted) + SMALLEST_CHUNK;
     const stream = createZstdDecompress({
       chunkSize: this.#room,
       // Whoever wrote the frame chose the window; the content's size bounds what is allocated.

@@ -88,7 +88,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
 
   /** Decodes frames that are no dictionary into memory of its own; all others are shared with everybody. */
   openReader(): KernelReader {
-    const workspace = new FrameWorkspace(this.#codecs.zstd);
+    const workspace = new FrameWorkspace(this.#codecs.zstd, this.graph.largestContent);
     return {
       decompressKernel: async (ordinal, options = {}) => {
         const slices = this.#slices(ordinal, options.id);

@@ -93,6 +93,11 @@ export class FrameGraph {
     return frame;
   }
 
+  /** Decoded bytes of the largest frame. */
+  get largestContent(): number {
+    return this.frames.reduce((most, { contentSize }) => Math.max(most, contentSize), 0);
+  }
+
   /**
    * The most bytes that are decoded and joined to get at slices: contents of their frames, of the dictionaries and
    * those' dictionaries, and once more what is joined of two.

@@ -6,6 +6,7 @@ const LARGEST_KEPT = 16 * 1024 * 1024;
 /** The memory of one reader: the frame that it decoded last, and a decompressor that has taken in its dictionary. */
 export class FrameWorkspace {
   readonly #zstd: ZstdCodec | undefined;
+  readonly #largestContent: number;
   #stored = new Uint8Array();
   #decompressor: FrameDecompressor | undefined;
   /** What the decompressor has taken in, as the frames that it was made of. */
@@ -14,8 +15,10 @@ export class FrameWorkspace {
   #content: Uint8Array = new Uint8Array();
   #isClosed = false;
 
-  constructor(zstd: ZstdCodec | undefined) {
+  /** @param largestContent of the frames that will be decoded, in bytes */
+  constructor(zstd: ZstdCodec | undefined, largestContent: number) {
     this.#zstd = zstd;
+    this.#largestContent = largestContent;
   }
 
   /** The frame's content, where it is the one decoded last. */
@@ -40,7 +43,10 @@ export class FrameWorkspace {
     const wanted = frame.dictionaries.join();
     if (!this.#decompressor || this.#dictionaries !== wanted) {
       this.#decompressor?.close();
-      this.#decompressor = this.#zstd?.createFrameDecompressor?.({ dictionary });
+      this.#decompressor = this.#zstd?.createFrameDecompressor?.({
+        dictionary,
+        largestContent: this.#largestContent,
+      });
       this.#dictionaries = wanted;
     }
     const content = await decode(this.#decompressor);
