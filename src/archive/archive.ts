@@ -3,6 +3,7 @@ import { FormatError, LimitError, NotFoundError } from "../errors/errors.ts";
 import type { Finding, OnFinding } from "../errors/finding.ts";
 import { formatXxh64, loadXxh64 } from "../hash/xxh64.ts";
 import type { MessagePackValue } from "../msgpack/message-pack-value.ts";
+import type { CanDecompress } from "../scheme/kernel-readers.ts";
 import {
   type CompressionScheme,
   findScheme,
@@ -235,7 +236,7 @@ export class Archive implements AsyncDisposable {
   async #read(
     entry: ArchiveEntry,
     options: ReadKernelOptions,
-    reader: Pick<KernelReader, "decompressKernel"> = this.decompressor,
+    reader: CanDecompress = this.decompressor,
   ): Promise<Uint8Array> {
     const bytes = await reader.decompressKernel(entry.ordinal, {
       expectedSize: entry.originalSize,

@@ -58,10 +58,7 @@ export class NodeLoaderFileSystem implements LoaderFileSystem, AsyncDisposable {
 
   async #open(path: string, behaviour: LoaderBehaviour): Promise<Archive> {
     const archive = await openAsRuntime(await this.#pool.source(path), this.#signal, behaviour);
-    // ROCm's readers walk all frames when they open an archive, and refuse it when one is out of bounds.
-    if (archive.schemeName === "zstd-per-kernel") {
-      await archive.decompressor.verifyArea?.(() => undefined, { signal: this.#signal });
-    }
+    await frameWalkOf(archive)?.(this.#signal);
     return archive;
   }
 }
@@ -100,6 +97,18 @@ export async function openAsRuntime(
     }
     return await openWithAnyScheme(understood, signal);
   }
+}
+
+/**
+ * ROCm's readers walk all frames when they open an archive, and refuse it when one is out of bounds. Undefined where there
+ * is nothing to walk.
+ */
+export function frameWalkOf(
+  archive: Archive,
+): ((signal: AbortSignal | undefined) => Promise<void>) | undefined {
+  const { decompressor, schemeName } = archive;
+  if (schemeName !== "zstd-per-kernel") return undefined;
+  return async (signal) => await decompressor.verifyArea?.(() => undefined, { signal });
 }
 
 async function openWithAnyScheme(source: Source, signal: AbortSignal | undefined): Promise<Archive> {

@@ -1,4 +1,5 @@
 import type { Extent } from "../bytes/extent.ts";
+import { KeptBuffer } from "../bytes/kept-buffer.ts";
 import { LimitError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
 import { checkInsideArea, reportCoverage, USUAL_AREA_START } from "./area-check.ts";
@@ -76,12 +77,11 @@ class PlainDecompressor implements KernelDecompressor {
   }
 
   openReader(): KernelReader {
-    let buffer = new Uint8Array();
+    const buffer = new KeptBuffer(LARGEST_KEPT);
     return {
       decompressKernel: async (ordinal, options = {}) => {
         const { size } = this.#blob(ordinal, options.id);
-        if (size > buffer.length && size <= LARGEST_KEPT) buffer = new Uint8Array(size + (size >>> 2));
-        return await this.#read(ordinal, options, buffer);
+        return await this.#read(ordinal, options, buffer.for(size));
       },
       close(): void {},
     };

@@ -1,4 +1,5 @@
 import { type Extent, extentEnd } from "../bytes/extent.ts";
+import { KeptBuffer } from "../bytes/kept-buffer.ts";
 import type { Codecs, FrameDecompressor } from "../codec/codec.ts";
 import { FormatError } from "../errors/errors.ts";
 import type { OnFinding } from "../errors/finding.ts";
@@ -28,7 +29,7 @@ interface SignalOptions {
 /** Memory that frames are read into and decoded into, for one kernel at a time. */
 interface Workspace {
   readonly frameDecompressor: FrameDecompressor | undefined;
-  frame: Uint8Array;
+  readonly frame: KeptBuffer;
 }
 
 export class ZstdPerKernelDecompressor implements KernelDecompressor {
@@ -85,7 +86,7 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
 
   openReader(): KernelReader {
     const frameDecompressor = this.#codecs.zstd?.createFrameDecompressor?.();
-    const workspace: Workspace = { frameDecompressor, frame: new Uint8Array() };
+    const workspace: Workspace = { frameDecompressor, frame: new KeptBuffer(LARGEST_KEPT_FRAME) };
     return {
       decompressKernel: (ordinal, options = {}) => this.#decompress(ordinal, options, workspace),
       close: () => frameDecompressor?.close(),
@@ -180,9 +181,7 @@ export class ZstdPerKernelDecompressor implements KernelDecompressor {
     { signal }: SignalOptions,
     workspace: Workspace | undefined,
   ): Promise<Uint8Array> {
-    if (workspace && length > workspace.frame.length && length <= LARGEST_KEPT_FRAME)
-      workspace.frame = new Uint8Array(length + (length >>> 2));
-    return await this.#context.source.read(offset, length, { signal, buffer: workspace?.frame });
+    return await this.#context.source.read(offset, length, { signal, buffer: workspace?.frame.for(length) });
   }
 
   /** Where the frame's bytes lie, as the table has it: up to the size of the next frame, or the end of the area. */

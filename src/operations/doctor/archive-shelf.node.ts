@@ -1,7 +1,7 @@
 import type { Archive } from "../../archive/archive.ts";
 import { isKpackError } from "../../errors/errors.ts";
 import type { LoaderFileSystem } from "../../loader/loader-file-system.ts";
-import { NodeLoaderFileSystem, openAsRuntime } from "../../loader/resolve.node.ts";
+import { frameWalkOf, NodeLoaderFileSystem, openAsRuntime } from "../../loader/resolve.node.ts";
 import type { ShelvedArchive } from "./doctor-facts.ts";
 import { shareOfAll, SMALL_FRAME } from "./read-budget.ts";
 import type { CountedFiles } from "./counted-files.node.ts";
@@ -71,18 +71,16 @@ export class ArchiveShelf implements LoaderFileSystem {
     }
   }
 
-  /**
-   * ROCm's readers walk all frames when they open an archive, and refuse it when one is out of bounds. False where
-   * that would read more than a survey may.
-   */
+  /** Walks the frames as ROCm's readers do. False where that would read more than a survey may. */
   async #walk(archive: Archive): Promise<boolean> {
-    const { decompressor, schemeName, tocOffset } = archive;
-    if (schemeName !== "zstd-per-kernel" || decompressor.verifyArea === undefined) return true;
+    const { decompressor, tocOffset } = archive;
+    const walk = frameWalkOf(archive);
+    if (!walk) return true;
     const { deep, signal } = this.#options;
     const count = await decompressor.kernelCount({ signal });
     const isSmall = tocOffset <= count * SMALL_FRAME;
     if (!deep && isSmall && tocOffset > shareOfAll(this.expectedCount)) return false;
-    await decompressor.verifyArea(() => undefined, { signal });
+    await walk(signal);
     return true;
   }
 }

@@ -174,7 +174,7 @@ export class CrossKernelDecompressor implements KernelDecompressor {
     this.#checkExtent(extent, field);
     const reading = source.read(extent.offset, extent.size, {
       signal: options.signal,
-      buffer: workspace?.bufferFor(extent.size),
+      buffer: workspace?.stored.for(extent.size),
     });
     const needed = [
       reading,

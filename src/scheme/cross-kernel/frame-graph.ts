@@ -58,7 +58,6 @@ export class FrameGraph {
   /** By ordinal, the slices that make the kernel, in order. */
   readonly kernels: readonly (readonly Slice[])[];
   readonly depth: number;
-  readonly #file: string;
   readonly #place: GraphPlace;
 
   /** By frame, once it was asked for: see `decodedSize`. */
@@ -70,7 +69,6 @@ export class FrameGraph {
    * of its entry
    */
   constructor(fields: SchemeFields, place: GraphPlace) {
-    this.#file = place.file;
     this.#place = place;
     this.depth = fields.reader("cross_depth").unsigned("cross_depth");
     if (this.depth > DEPTH_LIMIT) {
@@ -136,7 +134,7 @@ export class FrameGraph {
 
   #readFrames(fields: SchemeFields): readonly Frame[] {
     const field = "cross_frames";
-    const reader = new VarintReader(fields.reader(field).binary(field), { file: this.#file, field });
+    const reader = new VarintReader(fields.reader(field).binary(field), { file: this.#place.file, field });
     const frames: Frame[] = [];
     let offset = fields.reader("cross_offset").unsigned("cross_offset");
     while (reader.remaining > 0) {
@@ -171,7 +169,7 @@ export class FrameGraph {
 
   #readKernels(fields: SchemeFields): readonly (readonly Slice[])[] {
     const field = "cross_kernels";
-    const reader = new VarintReader(fields.reader(field).binary(field), { file: this.#file, field });
+    const reader = new VarintReader(fields.reader(field).binary(field), { file: this.#place.file, field });
     const kernels: (readonly Slice[])[] = [];
     let sliceCount = 0;
     while (reader.remaining > 0) {
@@ -256,6 +254,6 @@ export class FrameGraph {
     expected: string,
     found: number,
   ): FormatError {
-    return new FormatError(code, summary, { file: this.#file, field, expected, found });
+    return new FormatError(code, summary, { file: this.#place.file, field, expected, found });
   }
 }

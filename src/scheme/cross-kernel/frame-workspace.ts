@@ -1,3 +1,4 @@
+import { KeptBuffer } from "../../bytes/kept-buffer.ts";
 import type { FrameDecompressor, ZstdCodec } from "../../codec/codec.ts";
 
 /** Stored frames up to this size are read into memory that is kept. */
@@ -7,7 +8,8 @@ const LARGEST_KEPT = 16 * 1024 * 1024;
 export class FrameWorkspace {
   readonly #zstd: ZstdCodec | undefined;
   readonly #largestContent: number;
-  #stored = new Uint8Array();
+  /** What the stored bytes of a frame are read into. */
+  readonly stored: KeptBuffer = new KeptBuffer(LARGEST_KEPT);
   #decompressor: FrameDecompressor | undefined;
   /** What the decompressor has taken in, as the frames that it was made of. */
   #dictionaries = "";
@@ -24,12 +26,6 @@ export class FrameWorkspace {
   /** The frame's content, where it is the one decoded last. */
   contentOf(frame: number): Uint8Array | undefined {
     return frame === this.#frame ? this.#content : undefined;
-  }
-
-  bufferFor(size: number): Uint8Array {
-    if (size > this.#stored.length && size <= LARGEST_KEPT)
-      this.#stored = new Uint8Array(size + (size >>> 2));
-    return this.#stored;
   }
 
   async decode(
